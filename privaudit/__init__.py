@@ -1,6 +1,6 @@
-"""Audit a user's model or synthetic texts: ask, test, control, conclude, report.
+"""Audit a user's model or synthetic texts: score, test, control, conclude, report.
 
-Importing this package loads no torch: files that are refused are refused before that.
+Importing this package does not load torch, so invalid files are refused first.
 
 files = read_files("members.jsonl", "nonmembers.jsonl")       # or BadRecords: file, line and reason
 audit = run_audit(files, target=open_model("my-model"))       # every probe that applies
@@ -11,25 +11,23 @@ page = report_page(report_facts(audit))                       # one page for an 
 import importlib
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # who reads the sources, as the fingerprint of a run does, finds these modules here
+if TYPE_CHECKING:  # for readers of the source, such as the fingerprint of a run
     from privaudit.audit import Audit, dry_run, run_audit
     from privaudit.encode import Sample, draw_sample
     from privaudit.loading import open_model, untrained
+    from privaudit.membership import BlindBaseline, blind_baselines, text_kernels
     from privaudit.model import Target
-    from privaudit.probes.blind import BlindBaseline, blind_baselines, text_kernels
-    from privaudit.records import Files, read_files
+    from privaudit.records import Files, Settings, read_files
     from privaudit.report import audit_pictures, report_facts, report_page, report_schema
-    from privaudit.settings import Settings
 
-_MODULES = {  # a module is loaded when a name of its own is first asked for: some load torch
+_MODULES = {  # each is loaded when first used, because some load torch
     "audit": ("Audit", "dry_run", "run_audit"),
     "encode": ("Sample", "draw_sample"),
     "loading": ("open_model", "untrained"),
+    "membership": ("BlindBaseline", "blind_baselines", "text_kernels"),
     "model": ("Target",),
-    "probes.blind": ("BlindBaseline", "blind_baselines", "text_kernels"),
-    "records": ("Files", "read_files"),
+    "records": ("Files", "Settings", "read_files"),
     "report": ("audit_pictures", "report_facts", "report_page", "report_schema"),
-    "settings": ("Settings",),
 }
 _LATER = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -40,23 +38,4 @@ def __getattr__(name: str) -> object:
     return getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)
 
 
-__all__ = [
-    "Audit",
-    "BlindBaseline",
-    "Files",
-    "Sample",
-    "Settings",
-    "Target",
-    "audit_pictures",
-    "blind_baselines",
-    "draw_sample",
-    "dry_run",
-    "open_model",
-    "read_files",
-    "report_facts",
-    "report_page",
-    "report_schema",
-    "run_audit",
-    "text_kernels",
-    "untrained",
-]
+__all__ = sorted(_LATER)

@@ -1,8 +1,8 @@
-"""A whole audit, of a model or of a synthetic data set: every probe, its controls, and what follows.
+"""A whole audit of a model or of a synthetic data set: every probe with its controls, and the verdict.
 
 An audit of synthetic texts needs the records that they were made from, and records of other patients, whom
-their maker never saw. A text that repeats a note is not a leak by itself: formulas of the house come back
-for people whom nobody looked at. So every count has the same count for held-out patients next to it.
+their maker never saw. A text that repeats a note is not a leak by itself, because standard phrases of a
+hospital repeat for everyone. So every count is shown with the same count for held-out patients.
 """
 
 import time
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from privaudit import verdict
+from privaudit import membership, memorization, risks, verdict
 from privaudit.console import duration
 from privaudit.encode import (
     Sample,
@@ -24,12 +24,10 @@ from privaudit.encode import (
     rewrite,
 )
 from privaudit.loading import untrained
+from privaudit.membership import AttackName, BlindBaseline
+from privaudit.memorization import Check, PatientShares
 from privaudit.model import EncodedTexts, Target
-from privaudit.probes import blind, canaries, membership, memorization, risks
-from privaudit.probes.memorization import PatientShares
-from privaudit.records import Files
-from privaudit.settings import Settings
-from privaudit.words import AttackName, Check
+from privaudit.records import Files, Settings
 from privhelpers import stats
 from privhelpers.attacks import groups
 from privhelpers.errors import BadRecords, InvalidParameter
@@ -38,16 +36,17 @@ from privhelpers.stats import Interval
 from privhelpers.stats.clustered import widen_point_interval
 from privhelpers.validate import shown
 
+POWER = 0.9  # probability of finding the weakest leak that a report states
 _PASSES = 5  # over notes, halves and rests, each compared with every synthetic text
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The weakest leak that so many patients would have shown with the stated power.
+    """The weakest leak that this many patients would have shown with the stated power.
 
     Attributes:
         auc: smallest area under the ROC curve of one attack.
-        tpr: smallest share of members that can be told at 1 % wrong accusations.
+        tpr: smallest share of members that can be identified at 1% wrong accusations.
         power: probability with which they would have been found.
     """
 
@@ -56,59 +55,57 @@ class Sensitivity:
     power: float
 
 
-def sensitivity(members: int, heldout: int, *, tests: int, alpha: float, power: float = 0.9) -> Sensitivity:
-    """Return what an audit of this size would have found, had it been there.
+def sensitivity(members: int, heldout: int, *, tests: int, alpha: float) -> Sensitivity:
+    """Return the weakest leak that an audit of this size would have found.
 
     Args:
         members, heldout: patients of each group.
-        tests: one-sided ones, among which the error is divided.
+        tests: number of one-sided tests, which share the error.
         alpha: error of the whole audit, in (0, 1).
-        power: wanted probability of finding it, in (0, 1).
 
     >>> found = sensitivity(1000, 1000, tests=10, alpha=0.01)
     >>> round(found.auc, 3), round(found.tpr, 3)
     (0.556, 0.039)
     """
-    one_sided = {"power": power, "alpha": 2 * alpha / tests}
+    one_sided = {"power": POWER, "alpha": 2 * alpha / tests}
     return Sensitivity(
         stats.detectable_auc(members, heldout, **one_sided),
         stats.detectable_rate(members, control=0.01, control_units=heldout, **one_sided),
-        power,
+        POWER,
     )
 
 
 @dataclass(frozen=True)
 class Audit:
-    """Every figure of an audit, and what it was made of.
+    """Every figure of an audit, and its inputs.
 
     Attributes:
         files: the checked files.
-        settings: how it was run.
-        sample: the notes that were asked about.
+        settings: of the audit.
+        sample: the notes that were tested.
         attacks: on membership, each with its controls; the first was fixed before any result.
         blind: baselines that never saw the model or the texts.
         risks: singling out, linkability and inference from the texts, by `Check`; empty without texts.
         disclosures, canaries: None where they do not apply.
         sensitivity: the weakest leak that would have been found.
         verdict: the conclusion.
-        target, reference: the audited model, and the one that it is compared with; None without a model.
+        target, reference: the audited model, and the model that it is compared with; None without a model.
         truncated: how many notes were longer than the model reads.
         top1: share of words that the model's first guess gets right, of members and of held-out patients.
         completions: None without a causal model.
         texts: what the model wrote.
-        lost: sentences on what the tokenizers do not give back of the notes, and on another spelling in which
-            they were read, or "".
-        copies: near copies of notes among synthetic texts; None where a model was audited.
+        lost: sentences on what the tokenizers lose of the notes, and on a changed spelling, or "".
+        copies: near copies of notes among synthetic texts; None if a model was audited.
     """
 
     files: Files
     settings: Settings
     sample: Sample
     attacks: list[membership.Attack]
-    blind: list[blind.BlindBaseline]
+    blind: list[BlindBaseline]
     risks: dict[str, PatientShares]
     disclosures: memorization.Disclosures | None
-    canaries: canaries.CanaryResult | None
+    canaries: memorization.CanaryResult | None
     sensitivity: Sensitivity
     verdict: verdict.Verdict
     target: Target | None = None
@@ -127,7 +124,7 @@ class Audit:
 
 
 class _Model:
-    """The probes of a model, which is asked for the notes and, if it is causal, to write."""
+    """The probes of a model, which scores the notes and, if it is causal, writes texts."""
 
     exchanged = (Check.COMPLETIONS,)  # what it wrote began as held-out notes do, so that is not exchanged
     name = "model"
@@ -152,7 +149,7 @@ class _Model:
         self.checks_at_most = 5 * target.is_causal  # completions, disclosures and three risks
 
     def ahead(self) -> list[str]:
-        """Return what the tokenizers lose, and what is asked and about how long that takes."""
+        """Return what the tokenizers lose, what is measured, and an estimate of the time."""
         target, sample, settings = self.target, self.sample, self.settings
         numbers = range(0, len(sample.notes), max(1, len(sample.notes) // 12))
         few = sample.encoded[0].take(numbers)
@@ -167,12 +164,12 @@ class _Model:
             written = f", and to write {settings.texts:,} texts"
         return [
             *self.lost,
-            f"the models are asked to read {len(sample.texts):,} notes {readings} times{written}: at most "
+            f"the models read {len(sample.texts):,} notes {readings} times{written}: at most "
             f"about {duration(seconds)}, and more for tests and the comparison of the two files",
         ]
 
     def membership_scores(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray] | None]:
-        """Return the scores of each note, and the same under fresh weights if that control is asked for."""
+        """Return the scores of each note, and under fresh weights if the settings include that control."""
         target, reference, sample, seed = self.target, self.reference, self.sample, self.settings.seed
         own, others = sample.encoded[0], sample.encoded[-1]
 
@@ -204,7 +201,7 @@ class _Model:
         return scores, fresh
 
     def check(self, notify: Callable[[str], None]) -> dict[Check, PatientShares | None]:
-        """Count the patients whom the model gives back in words."""
+        """Count the patients whose notes or strings the model gives back."""
         self.completions, self.disclosures, self.texts, self.risks = None, None, [], {}
         if not self.target.is_causal:
             return {}
@@ -228,7 +225,9 @@ class _Model:
         encoded = tuple(model.encode(texts) for model in self.models)
         for model, read in zip(self.models, encoded, strict=True):
             if not read.readable.all():
-                raise BadRecords(f"{file.name}: the tokenizer of {shown(model.name)} makes nothing of some")
+                raise BadRecords(
+                    f"{file.name}: the tokenizer of {shown(model.name)} turns some into no tokens"
+                )
         scored = [model.score(read, seed=seed) for model, read in zip(self.models, encoded, strict=True)]
         scores = -scored[0].losses
         if self.reference is None:
@@ -240,7 +239,7 @@ class _Model:
     def reference_p(self) -> float | None:
         """Return the p-value of the reference model, which may have seen either file.
 
-        The smallest of four p-values counts four times.
+        Two tests, each with the groups swapped too, share the error: the smallest p-value counts four times.
         """
         if self.reference is None:
             return None
@@ -274,7 +273,7 @@ class _Texts:
         self.texts, self.sample = files.synthetic.texts, draw_sample(files, [], settings)
 
     def ahead(self) -> list[str]:
-        """Return what is compared, and about how long that takes."""
+        """Return what is compared, and an estimate of the time."""
         texts = self.sample.texts
         self.likeness = risks.Likeness(self.texts, texts)
         few = texts[:: max(1, len(texts) // 50)]
@@ -289,14 +288,14 @@ class _Texts:
         texts = self.sample.texts
         scores = {
             AttackName.WORDS: -risks.word_losses(self.texts, texts),
-            AttackName.CLOSEST: self.likeness.nearest(texts)[0],
+            AttackName.CLOSEST: self.likeness.nearest(texts),
             AttackName.COVERED: self.likeness.covered(texts),
         }
         return membership.drop_constant_scores(scores), None
 
     def check(self, notify: Callable[[str], None]) -> dict[Check, PatientShares | None]:
-        """Count the patients whom the texts give away."""
-        notify("looking for near copies, for what names a patient, and for the three risks of the regulators")
+        """Count the patients whom the texts reveal."""
+        notify("looking for near copies, strings that name a patient, and the three risks of the regulators")
         self.copies = risks.copies(self.texts, self.sample)
         self.disclosures = memorization.disclosures(self.texts, self.sample)
         self.risks = risks.risks(self.texts, self.sample, self.likeness, self.settings)
@@ -346,7 +345,7 @@ def run_audit(
     *,
     target: Target | None = None,
     reference: Target | None = None,
-    blind_results: list[blind.BlindBaseline] | None = None,
+    blind_results: list[BlindBaseline] | None = None,
     progress: bool = False,
     notify: Callable[[str], None] = lambda _: None,
 ) -> Audit:
@@ -359,16 +358,16 @@ def run_audit(
         reference: a model that saw neither file, such as the one that the target was trained from.
         blind_results: of another audit with the same settings and the same two files; None: measured here.
         progress: whether to show bars.
-        notify: called with a sentence when a part of the work begins, the first of them with an estimate.
+        notify: called with a sentence when a part of the work begins; the first estimates the time.
 
     Raises:
         BadRecords: too few notes can be read.
         UnsupportedModel: a tokenizer loses most of the notes, or a model fails.
         InvalidParameter: there is neither a model nor synthetic texts; an epsilon is claimed without
-            canaries, which alone could refute it; or there are too few permutations to flag anything.
+            canaries, which alone can refute it; or there are too few permutations to flag anything.
     """
     settings = settings or (Settings.for_texts() if target is None else Settings.for_model(target))
-    canaries.require_testable(files, settings)
+    memorization.require_testable(files, settings)
     probes = _probes(files, settings, target, reference, progress)
     for sentence in probes.ahead():
         notify(sentence)
@@ -379,14 +378,14 @@ def run_audit(
     counts = probes.check(notify)
     judged = None
     if files.canaries is not None:
-        judged = canaries.audit_canaries(files.canaries.canaries, probes.canary_scores(), settings)
+        judged = memorization.audit_canaries(files.canaries.canaries, probes.canary_scores(), settings)
 
     notify(f"comparing the two files without the {probes.name}")
     members, heldout = (probes.sample.texts_by_patient(member=side) for side in (True, False))
-    blind_results = blind_results or blind.blind_baselines(
+    blind_results = blind_results or membership.blind_baselines(
         members,
         heldout,
-        permutations=min(settings.permutations, blind.PERMUTATIONS),
+        permutations=min(settings.permutations, membership.PERMUTATIONS),
         draws=settings.draws,
         seed=settings.seed,
     )
@@ -430,7 +429,7 @@ def dry_run(
     probes = _probes(files, settings, target, reference, progress=False)
     patients = len(set(probes.sample.patients))
     told = (sentence.rstrip(".") for sentence in probes.ahead())
-    return "; ".join([f"{patients:,} patients would be asked about", *told])
+    return "; ".join([f"{patients:,} patients would be tested", *told])
 
 
 def seconds_of(function: Callable[[], object]) -> float:

@@ -1,8 +1,8 @@
 """An evidence bundle: a zip of a report and what it was made of, with a list of hashes and maybe a signature.
 
 `SHA256SUMS` has the SHA-256 of every other file, as `sha256sum -c` reads it; `SHA256SUMS.sig` is its Ed25519
-signature, as `openssl pkeyutl -verify -rawin` reads it. Without a signature a bundle shows damage and edits
-of a part: anyone who can write one can write another one that holds as well.
+signature, as `openssl pkeyutl -verify -rawin` reads it. A bundle without a signature
+shows damage and partial edits only: anyone can write another valid bundle.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ KEYS = "`openssl genpkey -algorithm ed25519 -out key.pem` makes one, and `openss
 -out public.pem` its public half"
 _LONGEST_KEY = 10_000  # bytes
 _SHOWN = 200  # characters of a title or an outcome in the line that is printed
-# What zipfile raises for what is cut or edited, or compressed or encrypted in a way that it does not know.
+# What zipfile raises for a truncated or edited file, or an unknown compression or encryption.
 _BROKEN = (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, LookupError, RuntimeError)
 
 
@@ -44,21 +44,23 @@ def sha256(data: bytes) -> str:
 
 
 def guarantee(data: bytes, name: str) -> str:
-    """Return in words the guarantee of a ledger, counted again from its lines.
+    """Return in words the guarantee of a ledger, recomputed from its lines.
 
     Args:
         data: the ledger.
         name: what a message calls it.
 
     Raises:
-        PrivHelpersError: it is damaged, or parts of its run are not counted, so that it states no epsilon.
+        PrivHelpersError: it is damaged, or parts of its run are not counted, so it states no epsilon.
     """
-    from privhelpers import ledger  # which takes a second to load, and every run loads this module
+    from privhelpers import ledger  # late: it takes a second to load
 
     record = ledger.verify(data, name)
     if record.epsilon is None:
         parts = inert("; ".join(record.header.not_counted))[:_SHOWN]
-        raise InvalidParameter(f"{name}: states no guarantee, for parts of its run are not counted ({parts})")
+        raise InvalidParameter(
+            f"{name}: states no guarantee, because parts of its run are not counted ({parts})"
+        )
     epsilon, delta = rounded_up(record.epsilon), rounded_up(record.header.plan.delta)
     mode = WORDS["modes"][record.header.mode]
     return f"{record.header.run} epsilon {epsilon:g} at delta {delta:g}: {mode}"
@@ -100,7 +102,7 @@ def of_audit(
     Args:
         report: files of the report by name; its `report.json` has the hash of every file that was read.
         pictures: SVG.
-        ledger: said to be of the training of the model, if there is one.
+        ledger: of the model's training, according to the user, or None.
     """
     files = {**report, **{f"figures/{number}.svg": svg for number, svg in enumerate(pictures, 1)}}
     return {**files, LEDGERS + LEDGER: ledger} if ledger else files
@@ -122,7 +124,7 @@ def make(files: Mapping[str, bytes], key: Ed25519PrivateKey | None = None) -> by
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name in sorted(every):
-            entry = zipfile.ZipInfo(name)  # of 1980, whenever it is made
+            entry = zipfile.ZipInfo(name)  # dated 1980, so the same files make the same bundle
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, every[name])
     return buffer.getvalue()
@@ -148,17 +150,17 @@ def unpack(data: bytes) -> dict[str, bytes]:
 
 def _guarantees(files: Mapping[str, bytes]) -> list[str]:
     told = [guarantee(files[name], name) for name in sorted(files) if name.startswith(LEDGERS)]
-    return [*told, WORDS["brought"]] if told and MANIFEST not in files else told
+    return [*told, WORDS["user_ledger"]] if told and MANIFEST not in files else told
 
 
 def _signed(files: Mapping[str, bytes], public: Ed25519PublicKey | None) -> str:
-    """Return in words who signed the list of hashes, refusing a signature of someone else."""
+    """Return in words who signed the list of hashes; refuse another signature."""
     if SIGNATURE not in files:
         if public:
             raise DamagedArtifact("is not signed, and a key was named")
         return "unsigned, so it shows damage, not who made it"
     if not public:
-        return "signed, and by whom was not checked: name a key that you trust: --key=public.pem"
+        return "signed, but the signer was not checked: name a key that you trust: --key=public.pem"
     try:
         public.verify(files[SIGNATURE], files[SUMS])
     except InvalidSignature:
@@ -168,7 +170,7 @@ def _signed(files: Mapping[str, bytes], public: Ed25519PublicKey | None) -> str:
 
 
 def check(data: bytes, public: Ed25519PublicKey | None = None) -> str:
-    """Return in words what a bundle is about and who signed it, after comparing every file with its hash.
+    """Compare every file of a bundle with its hash; return its subject and signer in words.
 
     Args:
         data: the whole bundle.
@@ -179,7 +181,7 @@ def check(data: bytes, public: Ed25519PublicKey | None = None) -> str:
     """
     files = unpack(data)
     if SUMS not in files:
-        raise DamagedArtifact(f"{SUMS} is missing: it is not a bundle, or one of an earlier version")
+        raise DamagedArtifact(f"{SUMS} is missing: this is not a bundle, or an earlier version made it")
     lines = files[SUMS].decode("utf-8", "replace").splitlines()
     present = {name: sha256(data) for name, data in files.items() if name not in (SUMS, SIGNATURE)}
     if wrong := first_difference({line[66:]: line[:64] for line in lines}, present):
@@ -192,7 +194,7 @@ def check(data: bytes, public: Ed25519PublicKey | None = None) -> str:
 
 
 def verify(path: str, key: str = "") -> bool:
-    """Print one line on a bundle; return whether all of it holds.
+    """Print one line about a bundle; return whether it is intact.
 
     Args:
         path: of the bundle.

@@ -1,12 +1,13 @@
 """`privai-leak`: the audit of a user's model or synthetic texts, and the verification of its evidence.
 
-The options are the fields of `Options`; whatever is refused because of one is worded here, as `--records`.
-`make audit RECORDS=` calls the same with `--records=`. Everything is held in memory until it is complete: a
-command that is killed, or refused, leaves nothing. One that is killed between its last two renames leaves
-the bundle, which holds the whole report, without a folder.
+The options are the fields of `Options`; refusals name them here, as `--records`.
+`make audit RECORDS=` passes `--records=`. Everything stays in memory until it is complete: a command that is
+killed or refused leaves nothing, and one killed between its last two renames leaves the bundle, which
+contains the whole report, without a folder.
 """
 
 import argparse
+import functools
 import itertools
 import os
 import re
@@ -20,7 +21,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PositiveInt, ValidationError
 
-from privaudit import browser, bundle
+from privaudit import bundle, console
 from privaudit.console import guarded, say, terminal
 from privaudit.rows import FIELDS
 from privhelpers.artifacts import is_there, read_bounded, to_json, write_atomic
@@ -32,16 +33,16 @@ ABOUT = """Audit what a language model, or a synthetic data set, gives away abou
 Nothing is fetched, and nothing leaves this machine."""
 MAKE = "`make audit` takes the same options as variables: its RECORDS= is --records, its DRY= is --dry-run."
 EXIT_CODES = """exit codes:
-  0    audit: a report was made, whatever it says; verify: the bundle holds
+  0    audit: a report was made, whatever its verdict; verify: the bundle holds
   1    audit: the work failed; verify: the bundle does not hold
-  2    refused: something given cannot be used, and nothing was made
+  2    refused: an input cannot be used, and nothing was made
   130  interrupted"""
 EXAMPLE = "privai-leak audit --model=my-model --records=members.jsonl --holdout=nonmembers.jsonl"
 SMALL = 5_000_000  # weights
 
 
 def _shown(text: str) -> str:
-    """Return what was given as a message shows it: short, and every character visible."""
+    """Return text for a message: short, and with every character visible."""
     return inert(text if len(text) <= 100 else f"{text[:97]}...")
 
 
@@ -59,14 +60,14 @@ def _existing(text: str) -> str:
 def _folder(text: str) -> str:
     if not is_there(text):
         raise ValueError(
-            "there is nothing at that place, and nothing is fetched; save a model of the Hugging Face hub "
-            "to a folder first: hf download NAME --local-dir folder"
+            "there is nothing at that place, and nothing is downloaded; save a model of the Hugging Face "
+            "hub to a folder first: hf download NAME --local-dir folder"
         )
     return text
 
 
 def _columns(text: str) -> dict[str, str]:
-    if text.isdigit():  # the width that a shell says of its window
+    if text.isdigit():  # a shell sets COLUMNS to the width of its window
         return {}
     pairs = [word.split("=", 1) for word in shlex.split(text)]
     if any(len(pair) < 2 or pair[0] not in FIELDS for pair in pairs):
@@ -86,75 +87,73 @@ _Limit = Annotated[PositiveInt | Literal["all"], _Word]
 
 
 class Options(BaseModel, frozen=True):
-    """Everything that an audit is asked for; each field is an option of the same name."""
+    """The options of an audit; each field is an option of the same name."""
 
     model: _Folder | None = Field(
         None, description="a local Hugging Face folder: config.json, safetensors, tokenizer"
     )
     synthetic: _Path | None = Field(
-        None, description="in place of a model: the texts of a synthetic data set: text"
+        None, description="instead of a model: the texts of a synthetic data set: text"
     )
     records: _Path | None = Field(
-        None, description="what it was trained on or made from, JSONL, CSV or Parquet: patient_id, text"
+        None, description="what it was trained on or made from, JSONL, CSV, or Parquet: patient_id, text"
     )
-    holdout: _Path | None = Field(None, description="what it never saw, of other patients")
-    canaries: _Path | None = Field(None, description="texts made for the audit: text, inserted")
+    holdout: _Path | None = Field(None, description="records of other patients, which it never saw")
+    canaries: _Path | None = Field(
+        None, description="texts made for the audit, some of them trained on: text, inserted"
+    )
     columns: Annotated[dict[str, str], BeforeValidator(_columns)] | None = Field(
-        None, description="what the files call these: 'patient_id=mrn text=note'"
+        None, description="the files' names of the columns: 'patient_id=mrn text=note'"
     )
     patients: _Limit | None = Field(
-        None, description="asked about of each file, at most, or all; default: what can be asked in minutes"
+        None, description="most patients of each file, or all; default: as many as take minutes"
     )
-    notes: _Limit | None = Field(None, description="of a patient that are asked about, at most, or all")
+    notes: _Limit | None = Field(None, description="most notes of a patient, or all")
     effort: Annotated[Literal["quick", "standard", "thorough"], _Word] | None = Field(
         None,
-        description="quick, standard or thorough: a quarter, or four times, of the usual patients and texts",
+        description="quick, standard, or thorough: a quarter, all, or four times the usual samples",
     )
     base: _Folder | None = Field(
         None,
         description="if the model or the reference is a LoRA adapter alone: the folder of the base model",
     )
     reference: _Folder | None = Field(
-        None, description="a model folder that saw neither file, such as the one trained further"
+        None, description="a model that saw neither file, such as the one that was fine-tuned"
     )
     epsilon: float | None = Field(
-        None, description="claimed budget, in nats, for one record more or less; needs canaries to be tested"
+        None, description="claimed budget, in nats, for one record added or removed; needs canaries"
     )
     delta: float | None = Field(None, description="of the claim")
     out: str | None = Field(
-        None, description="new folder for the reports; default: runs/audits/<name of the model>"
+        None, description="new folder for the report; default: runs/audits/<name of the model>"
     )
     pdf: bool = Field(True, description="no: leave out the PDF, which needs Chromium")
     show: bool = Field(
         False,
-        description="yes: let the report show what the model wrote; it is then as secret as the records",
+        description="yes: show in the report what the model wrote; it is then as confidential as the records",
     )
-    seed: int = Field(0, ge=0, description="of everything drawn, a whole number; default 0")
+    seed: int = Field(0, ge=0, description="of all randomness, a whole number; default 0")
     bundle: str | None = Field(
-        None, description="new file, .zip: the report with what it was made of, for others to verify"
+        None, description="new file, .zip: the report and its inputs' hashes, for others to verify"
     )
-    key: _Path | None = Field(None, description="private Ed25519 key, PEM, that signs the bundle")
+    key: _Path | None = Field(None, description="private Ed25519 key, PEM, to sign the bundle")
     ledger: _Path | None = Field(
         None,
-        description="said to be of its private training; the bundle then states the guarantee as your word",
+        description="of its private training; the bundle then states the guarantee as your statement",
     )
     dry_run: bool = Field(
-        False, description="yes, or nothing: say what would be done and for how long, and make nothing"
+        False,
+        description="yes, or no value: print what would be done and how long it takes, and make nothing",
     )
 
     @property
     def settings(self) -> dict[str, Any]:
         """The arguments of `Settings.for_model` and `Settings.for_texts` that were given."""
-        limits = {name: getattr(self, name) for name in ("patients", "notes")}
-        given = {
-            name: None if limit == "all" else limit for name, limit in limits.items() if limit is not None
-        }
-        if self.effort:
-            given["effort"] = self.effort
-        return given | {name: getattr(self, name) for name in ("seed", "epsilon", "delta")}
+        given = self.model_dump(include={"patients", "notes", "effort", "seed", "epsilon", "delta"})
+        return {name: None if one == "all" else one for name, one in given.items() if one is not None}
 
 
-def _refuse_what_does_not_go_together(options: Options) -> None:
+def _refuse_conflicts(options: Options) -> None:
     given = {name for name in Options.model_fields if getattr(options, name)}
     needed = ["model", "records", "holdout"][bool(options.synthetic) :]
     missing = [_named(name) for name in needed if name not in given]
@@ -186,10 +185,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def read_options(given: argparse.Namespace) -> Options:
-    """Return the options that a parser with `add_options` made of a command line.
+    """Return the checked options of a parsed command line.
 
     Raises:
-        InvalidParameter: one is missing, invalid, does not go with another, or names nothing that exists.
+        InvalidParameter: one is missing, is invalid, conflicts with another, or names a missing file.
     """
     values = {name: getattr(given, name) for name in Options.model_fields if getattr(given, name)}
     try:
@@ -198,15 +197,15 @@ def read_options(given: argparse.Namespace) -> Options:
         first = error.errors()[0]
         name, told = str(first["loc"][0]), first["msg"].removeprefix("Value error, ")
         raise InvalidParameter(f"{_named(name)}={_shown(values[name])}: {told}") from None
-    _refuse_what_does_not_go_together(options)
+    _refuse_conflicts(options)
     return options
 
 
 def require_new_path(option: str, given: str | Path) -> Path:
-    """Return a place that is free and can be made.
+    """Return a path that is free and can be made.
 
     Raises:
-        InvalidParameter: it is not, or cannot.
+        InvalidParameter: it exists or cannot be made.
     """
     place, told = Path(given), f"{option}={_shown(str(given))}"
     try:
@@ -224,10 +223,10 @@ def require_new_path(option: str, given: str | Path) -> Path:
 
 
 def _report_path(root: Path, options: Options) -> Path:
-    """Return the folder that the reports become, which does not exist yet.
+    """Return the new folder of the report.
 
     Raises:
-        InvalidParameter: the one that was asked for does; or it, or the usual folder, cannot be written to.
+        InvalidParameter: it exists, or cannot be written to.
     """
     if options.out:
         return require_new_path("--out", options.out)
@@ -239,10 +238,10 @@ def _report_path(root: Path, options: Options) -> Path:
 
 
 def publish(place: Path, files: dict[str, bytes]) -> Path:
-    """Put a folder of files in its place in one step, and return the place.
+    """Write a folder of files in one step, and return its path.
 
     Raises:
-        RunFailed: there is no room, or something is there by now, which is left alone.
+        RunFailed: the disk is full, or the path exists by now; it is left as it is.
     """
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -252,15 +251,15 @@ def publish(place: Path, files: dict[str, bytes]) -> Path:
             for name, data in files.items():
                 write_atomic(Path(part) / name, data)
             Path(part).chmod(0o755)
-            return Path(part).rename(place)  # onto a folder that has files it fails: nothing is overwritten
+            return Path(part).rename(place)  # fails if the folder has files
     except OSError as error:
         raise RunFailed(
-            f"{place}: could not be written ({error.strerror}); is there room, or is it taken?"
+            f"{place}: could not be written ({error.strerror}); is the disk full, or does it exist?"
         ) from None
 
 
 def _ledger(given: str) -> bytes:
-    """Return a ledger, refused before the work if it is damaged or states no guarantee; it is read once."""
+    """Return the bytes of a ledger; refuse one that is damaged or states no guarantee."""
     try:
         data = read_bounded(Path(given), bundle.MOST)
     except OSError as error:
@@ -270,27 +269,22 @@ def _ledger(given: str) -> bytes:
 
 
 def _pdf(page: str) -> bytes:
-    """Return a page that needs nothing but itself as a PDF; Chromium may fetch nothing and run nothing."""
+    """Return a self-contained page as a PDF; Chromium may fetch nothing and run nothing."""
 
     def fill(tab: Any) -> None:
         tab.context.set_default_timeout(60_000)
         tab.set_content(page, wait_until="load")
 
-    return browser.print_pdf(fill, "the report", offline=True, java_script_enabled=False)
+    return console.print_pdf(fill, "the report", offline=True, java_script_enabled=False)
 
 
-def _told(text: str) -> None:
-    say("audit", text)
-
-
-def _bars() -> bool:
-    return terminal() is not None
+_told = functools.partial(say, "audit")
 
 
 def _bases(options: Options) -> dict[str, str | None]:
-    """Return "model" and, if there is one, "reference", each with the base that it needs, if any.
+    """Return "model" and, if given, "reference", each with the base that it needs, if any.
 
-    A base that neither needs is the model's, so that it is refused.
+    A base that neither needs goes to the model, which refuses it.
     """
     from privaudit.loading import is_adapter
 
@@ -300,7 +294,7 @@ def _bases(options: Options) -> dict[str, str | None]:
 
 
 def open_parts(options: Options) -> dict[str, Any]:
-    """Return what an audit is made of: files, settings, and the models where one is audited."""
+    """Return the arguments of `run_audit`: files, settings, and the models if one is audited."""
     import privaudit
 
     files = privaudit.read_files(
@@ -314,14 +308,14 @@ def open_parts(options: Options) -> dict[str, Any]:
     _told("; ".join(f"{file.name}: {len(file.patients):,} patients" for file in sides))
     if options.synthetic:
         return {"files": files, "settings": privaudit.Settings.for_texts(**options.settings)}
-    import torch  # after the files: it takes longer to load than a hundred thousand records
+    import torch  # late: it takes longer to load than a hundred thousand records
 
     opened = {
         name: privaudit.open_model(getattr(options, name), base=base)
         for name, base in _bases(options).items()
     }
     target = opened["model"]
-    if target.parameters < SMALL:  # threads that wait for each other cost more than they save
+    if target.parameters < SMALL:  # more threads are slower
         torch.set_num_threads(1)
     _told(f"{target.name}: {target.kind}, {target.parameters:,} weights")
     settings = privaudit.Settings.for_model(target, **options.settings)
@@ -329,17 +323,12 @@ def open_parts(options: Options) -> dict[str, Any]:
 
 
 def run(root: Path, options: Options) -> Path | None:
-    """Audit a model, or synthetic texts, and return the folder of the reports; None where it was only tried.
+    """Audit a model or synthetic texts, and return the folder of the report; None after a dry run.
 
     Raises:
-        PrivHelpersError: something that was given is refused, before the long work begins.
+        PrivHelpersError: an input is refused, before the long work begins.
     """
     clock = time.monotonic()
-    if not __debug__:
-        raise InvalidParameter(
-            "PYTHONOPTIMIZE, or python -O: leaves out what libraries that open a model rest on; start again "
-            "without it"
-        )
     ledger = _ledger(options.ledger) if options.ledger else None
     evidence_file = require_new_path("--bundle", options.bundle) if options.bundle else None
     key = bundle.private_key(options.key or "")
@@ -352,9 +341,9 @@ def run(root: Path, options: Options) -> Path | None:
 
     import privaudit
 
-    privaudit.Settings.for_texts(**options.settings)  # an invalid claim is refused here
+    privaudit.Settings.for_texts(**options.settings)  # refuses an invalid claim before the files are read
     if options.pdf:
-        browser.require_chromium("makes the PDF", "or do without the PDF: --pdf=no")
+        console.require_chromium("makes the PDF", "or leave out the PDF: --pdf=no")
     parts = open_parts(options)
     if options.dry_run:
         made = " and ".join(filter(None, [f"{place}/report.html", options.bundle]))
@@ -362,7 +351,7 @@ def run(root: Path, options: Options) -> Path | None:
         _told(f"then {made} would be made")
         _told("nothing was made: this was a dry run")
         return None
-    audit = privaudit.run_audit(**parts, progress=_bars(), notify=_told)
+    audit = privaudit.run_audit(**parts, progress=terminal() is not None, notify=_told)
     facts = privaudit.report_facts(audit, made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
     pictures = privaudit.audit_pictures(audit)
     page = privaudit.report_page(facts, pictures, written=audit if options.show else None)
@@ -374,7 +363,7 @@ def run(root: Path, options: Options) -> Path | None:
         evidence = bundle.make(bundle.of_audit(made, pictures.values(), ledger), key)
         write_atomic(evidence_file, evidence, new=True)
     try:
-        # Another audit may have taken the usual place by now.
+        # Another audit may have taken the default folder by now.
         place = publish(place if options.out else _report_path(root, options), made)
     except BaseException:
         if evidence_file:
@@ -385,7 +374,7 @@ def run(root: Path, options: Options) -> Path | None:
     if evidence_file:
         _told(f"evidence: {options.bundle}, SHA-256 {bundle.sha256(evidence)}")
         if options.ledger:
-            _told(f"the guarantee of {_shown(Path(options.ledger).name)}: {bundle.WORDS['brought']}")
+            _told(f"the guarantee of {_shown(Path(options.ledger).name)}: {bundle.WORDS['user_ledger']}")
     shown = place.relative_to(root) if place.is_relative_to(root) else place
     _told(f"complete in {time.monotonic() - clock:.0f} s: {shown}/report.html")
     return place
@@ -397,7 +386,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     audit = commands.add_parser("audit", help="audit a model or a synthetic data set", **form)
     add_options(audit)
-    verify = commands.add_parser("verify", help="say in one line whether an evidence bundle holds", **form)
+    verify = commands.add_parser("verify", help="print in one line whether an evidence bundle holds", **form)
     verify.add_argument("bundle", help="the file, .zip")
     verify.add_argument("--key", default="", help="public Ed25519 key, PEM, that must have signed it")
     return parser

@@ -1,17 +1,16 @@
 """The sample of notes that an audit asks about, each encoded once by each tokenizer.
 
-Large files and large models meet in a budget: patients are sampled at random, so that what is found holds for
-all. The seed and the texts alone decide: the same records give the same sample, and the same random numbers
-afterwards, whatever the file is called, what kind of file it is, how it names its columns and its patients,
-and in which order it has them.
+Large files are sampled by patient at random, so the findings apply to all. Only the seed and the texts
+decide: the same records give the same sample, and the same random numbers afterwards, whatever the name,
+format, columns, patient ids, and order of the file.
 
-A letter with an accent is one character (NFC) or a letter and a mark (NFD). Programs change one into the
-other without a word, a byte-level tokenizer makes other tokens of each, and a model that was trained on one
-form knows little of the other. So the notes are read in the form that the model predicts best.
+A letter with an accent is one character (NFC) or a letter and a mark (NFD). Programs silently convert between
+them, a byte-level tokenizer gives them different tokens, and a model that was trained on one form knows
+little of the other. So the notes are read in the form that the model predicts best.
 
-What a tokenizer does not give back of a text, a model can neither know nor write. An audit would find none of
-it, whatever the model was trained on, so it says so before it asks the model. And two models are compared on
-the part of each text that both of them read.
+What a tokenizer loses of a text, a model can neither know nor write. An audit would not find it, whatever the
+model was trained on, so it reports the loss first. Two models are compared on the part of each text that both
+read.
 """
 
 import hashlib
@@ -25,26 +24,25 @@ from typing import Literal
 import numpy as np
 
 from privaudit.model import MASKED, EncodedTexts, Target
-from privaudit.records import FEWEST_PATIENTS, Files, Note, RecordFile, naming_strings
-from privaudit.settings import Settings
+from privaudit.records import FEWEST_PATIENTS, Files, Note, RecordFile, Settings
 from privhelpers import rng
 from privhelpers.attacks.signals import shared_part
 from privhelpers.errors import BadRecords, UnsupportedModel
 from privhelpers.models import TokenScores
 from privhelpers.models._folder import called
 from privhelpers.spelling import words
-from privhelpers.text import found_in
+from privhelpers.text import found_in, normalize, same_as
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The notes that are asked about.
+    """The notes that are tested.
 
     Attributes:
-        notes: members first; patients, and the notes of each, in an order that texts and seed decide.
+        notes: members first; patients and their notes in an order that texts and seed decide.
         member: whether each was trained on, shape [notes].
-        unreadable: notes that a tokenizer makes nothing of.
-        encoded: the notes as each model reads them for which the sample was drawn, in their order.
+        unreadable: notes without a token.
+        encoded: the notes as encoded for each model, in the order of the models.
     """
 
     notes: list[Note]
@@ -76,7 +74,7 @@ class Sample:
 
 
 def content_key(seed: int, contents: Iterable[str]) -> bytes:
-    """Return random bytes that a seed and some strings decide: what is sorted by them is in random order."""
+    """Return a pseudorandom sort key that depends on a seed and some strings."""
     stream = rng.derive(seed, "checkup/drawn").to_bytes(8, "big")
     hashed = hashlib.blake2b(key=stream, digest_size=16)
     for content in contents:
@@ -86,7 +84,7 @@ def content_key(seed: int, contents: Iterable[str]) -> bytes:
 
 
 def _drawn_notes(file: RecordFile, settings: Settings) -> list[Note]:
-    """Return all notes of a file, or those that are drawn, in random order, patient by patient."""
+    """Return the sampled notes of a file in random order, patient by patient."""
     by_patient: dict[str, list[Note]] = {}
     for note in file.notes:
         by_patient.setdefault(note.patient, []).append(note)
@@ -97,14 +95,14 @@ def _drawn_notes(file: RecordFile, settings: Settings) -> list[Note]:
     people.sort(key=lambda one: one[0])
     drawn = []
     for key, notes in people[: settings.patients]:
-        # With the patient: a text that many share is not drawn for all of them or for none.
+        # With the patient, so that a shared text is not sampled for all or for none.
         ordered = sorted(notes, key=lambda note: content_key(settings.seed, [key.hex(), note.text]))
         drawn += ordered[: settings.notes]
     return drawn
 
 
 def draw_sample(files: Files, models: Sequence[Target], settings: Settings) -> Sample:
-    """Return the notes that every model can be asked about; without a model, all that were drawn.
+    """Return the sampled notes that every model can read.
 
     Raises:
         BadRecords: fewer than 50 patients are left.
@@ -124,7 +122,9 @@ def draw_sample(files: Files, models: Sequence[Target], settings: Settings) -> S
     )
     for side, file in ((True, files.members), (False, files.heldout)):
         if len(sample.texts_by_patient(member=side)) < FEWEST_PATIENTS:
-            raise BadRecords(f"{file.name}: the tokenizer makes nothing of the notes of too many patients")
+            raise BadRecords(
+                f"{file.name}: the tokenizer turns the notes of too many patients into no tokens"
+            )
     return sample
 
 
@@ -136,17 +136,17 @@ def read_alike(
     *,
     seed: int,
 ) -> tuple[TokenScores, TokenScores]:
-    """Return what two models say of texts of which neither sees more than the other.
+    """Return the scores of two models on the part of each text that both read.
 
-    A causal model does not know what follows a token, so nothing changes. A masked one does, and gains by
-    what it reads further than the other: it is asked again for the part that both read, without the rest.
+    A causal model does not see what follows a token, so nothing changes. A masked model does, and gains from
+    what it reads beyond the other: it scores the shared part again, without the rest.
 
     Args:
         models: the audited model and its reference.
         scored: the tokens of the texts by each, as far as it reads.
         texts: what was scored.
         encoded: the texts as each model reads them.
-        seed: of the groups in which tokens are hidden.
+        seed: of the groups in which tokens are masked.
     """
     parts = [
         shared_part(*(one.bounds_of(number, text) for one in scored)) for number, text in enumerate(texts)
@@ -167,7 +167,7 @@ def read_alike(
 
 
 def _replaced(whole: TokenScores, again: TokenScores, places: Sequence[int]) -> TokenScores:
-    """Return scores in which those of some texts are others."""
+    """Return scores with those of some texts replaced."""
     fields = {}
     for name in ("log_p", "mean", "deviation", "greedy", "bounds"):
         fields[name] = list(getattr(whole, name))
@@ -178,23 +178,23 @@ def _replaced(whole: TokenScores, again: TokenScores, places: Sequence[int]) -> 
 
 Form = Literal["NFC", "NFD"]
 FORMS: tuple[Form, ...] = ("NFC", "NFD")
-_SPELLED = 100  # notes with such a letter
+_SPELLED = 100  # notes with such a letter that are tried
 
 
 def rewrite(texts: Sequence[str], form: Form | None) -> list[str]:
-    """Return texts in a normal form; as they are, where it is None."""
+    """Return texts in a normal form; unchanged if it is None."""
     return [unicodedata.normalize(form, text) for text in texts] if form else list(texts)
 
 
 def form_the_model_knows(target: Target, sample: Sample, *, seed: int) -> Form | None:
     """Return the form that a model predicts best, or None if that is how the notes are written.
 
-    Both sides are asked together, so that the choice knows nothing of who is a member.
+    Both sides are scored together, so the choice does not depend on membership.
 
     Args:
         target: the audited model.
         sample: the notes, drawn for this model first.
-        seed: of the groups in which a masked model's tokens are hidden.
+        seed: of the groups in which tokens are masked.
     """
     numbers = [
         n
@@ -217,7 +217,7 @@ def form_the_model_knows(target: Target, sample: Sample, *, seed: int) -> Form |
         read = [scored.part_read(number, text) for number, text in enumerate(written)]
         characters = sum(len(unicodedata.normalize("NFC", part)) for part in read)
         surprise[form] = -sum(float(log_p.sum()) for log_p in scored.log_p) / max(1, characters)
-    return min(surprise, key=surprise.__getitem__)  # of equal ones the first: as the notes are written
+    return min(surprise, key=surprise.__getitem__)  # a tie keeps the notes as they are
 
 
 def in_form(sample: Sample, form: Form | None, models: Sequence[Target]) -> Sample:
@@ -238,8 +238,37 @@ def in_form(sample: Sample, form: Form | None, models: Sequence[Target]) -> Samp
     return replace(sample, notes=notes, encoded=tuple(model.encode(texts) for model in models))
 
 
-LEAST = 0.5  # of words: with fewer, nothing found would mean nothing
-MOST_LOST = 0.05  # of which nothing is said
+_SHORTEST_STRING = 6  # letters of a string that names a patient: shorter ones occur by chance
+# Six digits or more, as in record numbers, telephone numbers and dates; and addresses of mail. A dot before a
+# blank ends a sentence, and the number with it.
+_NUMBER = re.compile(r"(?<!\d)\d(?:(?:\.(?! )| \. |[-/() ]){0,3}\d){5,}(?!\d)")
+_MAIL = re.compile(r"[\w.%+'-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
+
+
+def naming_strings(notes: Sequence[Note]) -> dict[str, str]:
+    """Return strings that name exactly one patient, normalized, with that patient.
+
+    These are declared identifiers, and numbers of six digits or more and mail addresses in the text. A string
+    that two patients share names neither.
+    """
+    owners: dict[str, set[str]] = {}
+    written: dict[str, str] = {}
+    for note in notes:
+        text = normalize(note.text)
+        for value in [*map(normalize, note.identifiers), *_NUMBER.findall(text), *_MAIL.findall(text)]:
+            if _length(value) >= _SHORTEST_STRING:
+                owners.setdefault(same_as(value), set()).add(note.patient)
+                written.setdefault(same_as(value), value)
+    return {written[value]: next(iter(people)) for value, people in owners.items() if len(people) == 1}
+
+
+def _length(value: str) -> int:
+    """Return the length of a string; a wide character, such as a Chinese one, counts as three."""
+    return sum(3 if unicodedata.east_asian_width(character) == "W" else 1 for character in value)
+
+
+LEAST = 0.5  # share of words that must return: with fewer, finding nothing would mean nothing
+MOST_LOST = 0.05  # a smaller share is not reported
 _RETURNED = 200  # notes
 _TOKENS = 4  # of one character: bytes of UTF-8
 _PART_OF_WORD = re.compile(r"\s\S*$")  # at the end of a text that was cut
@@ -248,7 +277,7 @@ _PART_OF_WORD = re.compile(r"\s\S*$")  # at the end of a text that was cut
 def _there_and_back(
     target: Target, texts: Sequence[str], encoded: EncodedTexts
 ) -> tuple[list[str], list[str]]:
-    """Return what a model reads of some texts, and what its tokenizer makes of the tokens of that."""
+    """Return the part of some texts that a model reads, and the same decoded from its tokens."""
     read, back = list(texts), target.give_back(encoded)
     long = [n for n, cut in enumerate(encoded.cut) if cut]
     starts = [_PART_OF_WORD.sub("", texts[n][: max(1, target.context // _TOKENS)]) for n in long]
@@ -258,7 +287,7 @@ def _there_and_back(
 
 
 def require_text_back(target: Target, notes: Sequence[Note], encoded: EncodedTexts) -> str:
-    """Refuse a model whose tokenizer loses most of what the notes say; return in a sentence what it loses.
+    """Refuse a model whose tokenizer loses most of the notes; return a sentence about what it loses.
 
     Args:
         target: the model.
@@ -266,11 +295,11 @@ def require_text_back(target: Target, notes: Sequence[Note], encoded: EncodedTex
         encoded: the notes as the model reads them.
 
     Returns:
-        The sentence, if more than one word in twenty does not return, or, with a causal model, more than one
-        string in twenty that names a patient; otherwise "".
+        The sentence, if more than one word in twenty is lost or, with a causal model, more than one string in
+        twenty that names a patient; otherwise "".
 
     Raises:
-        UnsupportedModel: fewer than half of the words return.
+        UnsupportedModel: more than half of the words are lost.
     """
     numbers = range(0, len(notes), max(1, -(-len(notes) // _RETURNED)))
     asked = [notes[n] for n in numbers]
@@ -281,9 +310,9 @@ def require_text_back(target: Target, notes: Sequence[Note], encoded: EncodedTex
     (kept, total), *_ = counts.values()
     if kept < LEAST * total:
         raise UnsupportedModel(
-            f"{called(target.name)}: its tokenizer does not give a text back (of {total:,} words of the "
-            f"records {kept:,} return); save to its folder the tokenizer, with its decoder, that the model "
-            "was trained with"
+            f"{called(target.name)}: its tokenizer loses most words (of {total:,} words of the records "
+            f"{kept:,} return); save to its folder the tokenizer, with its decoder, with which the model was "
+            "trained"
         )
     lost = [
         f"{total - kept:,} of {total:,} {what}"
@@ -293,13 +322,13 @@ def require_text_back(target: Target, notes: Sequence[Note], encoded: EncodedTex
     if not lost:
         return ""
     return (
-        f"The tokenizer of {called(target.name)} does not give back {' and '.join(lost)}: what it loses, the "
-        "model cannot write and no attack can find."
+        f"The tokenizer of {called(target.name)} loses {' and '.join(lost)}: the model cannot write "
+        "these, and no attack can find them."
     )
 
 
 def _words_kept(read: Sequence[str], back: Sequence[str]) -> tuple[int, int]:
-    """Return how many words return, and of how many."""
+    """Return how many words are kept, and how many there are."""
     kept = total = 0
     for text, returned in zip(read, back, strict=True):
         given = Counter(words(text))
@@ -309,7 +338,7 @@ def _words_kept(read: Sequence[str], back: Sequence[str]) -> tuple[int, int]:
 
 
 def _strings_kept(asked: Sequence[Note], read: Sequence[str], back: Sequence[str]) -> tuple[int, int]:
-    """Return how many strings that name a patient return, and of how many."""
+    """Return how many strings that name a patient are kept, and how many there are."""
     strings: dict[str, list[str]] = {}
     for value, patient in naming_strings(asked).items():
         strings.setdefault(patient, []).append(value)

@@ -1,9 +1,8 @@
-"""From the folder of a user's model to a model that can be asked.
+"""Open a user's model from a local folder.
 
-It is a local folder, safetensors only; nothing is fetched, and no code of the folder is run. A folder that
-could make a library run or fetch something is refused before any library reads it. The audit prints the
-hashes of the folder's files, and uses nothing else. A tokenizer is a program all the same: open a folder that
-you do not trust in the container.
+Only safetensors are read; nothing is downloaded, and no code of the folder is run. A folder that could make a
+library run or download something is refused before any library reads it. The report lists the hashes of the
+folder's files. A tokenizer is a program nevertheless: open a folder that you do not trust in the container.
 """
 
 import contextlib
@@ -37,49 +36,49 @@ from privhelpers.models.architecture import preferred_device, read_model, read_t
 from privhelpers.text import quoted
 from privhelpers.validate import shown
 
-MOST_TOKENS = 1024  # of a text that are read, where the model reads more: attention grows with the square
-_AT_ONCE = 500  # texts: the offsets of a token take some 400 bytes
-_NO_LIMIT = 2**31  # tokens of a text, where a tokenizer names no limit
+MOST_TOKENS = 1024  # most of a text that are read: the cost of attention grows with the square
+_AT_ONCE = 500  # texts: the offsets of a token take about 400 bytes
+_NO_LIMIT = 2**31  # a tokenizer's length limit from here on means none
 _ADAPTER_WEIGHTS = "adapter_model.safetensors"
 _LORA = {
     *("r", "lora_alpha", "target_modules", "exclude_modules", "fan_in_fan_out", "bias", "lora_bias"),
     *("use_rslora", "use_dora", "rank_pattern", "alpha_pattern", "layers_to_transform", "layers_pattern"),
     *("modules_to_save", "trainable_token_indices", "ensure_weight_tying"),
 }
-# What changes no weight, or says how training began.
+# Keys that change no weight, or describe how training began.
 _LORA_NOTES = {
     *("auto_mapping", "base_model_name_or_path", "revision", "peft_type", "peft_version", "task_type"),
     *("inference_mode", "init_lora_weights", "lora_dropout", "megatron_core"),
 }
-# Starts of a training that leave the weights of the base as they are; others, such as PiSSA, change them.
+# Initializations that keep the weights of the base; others, such as PiSSA, change them.
 _LORA_STARTS = (True, False, None, "gaussian", "eva", "orthogonal")
 _CLASSES = {CAUSAL: AutoModelForCausalLM, MASKED: AutoModelForMaskedLM}
 
 
 def is_adapter(source: str | Path) -> bool:
-    """Return whether a folder holds an adapter and no whole model."""
+    """Return whether a folder contains an adapter and no whole model."""
     folder = Path(source).absolute()
     return is_there(folder / ADAPTER) and not is_there(folder / CONFIG)
 
 
 def find_model(source: str | Path, base: str | Path | None = None) -> tuple[Path, Path | None]:
-    """Return the folder of a model, and that of the base if it holds an adapter alone.
+    """Return the folder of a model, and the folder of its base if it is an adapter.
 
     Raises:
-        MissingArtifact: there is no such folder, or an adapter has no base.
-        UnsupportedModel: a whole model has one.
+        MissingArtifact: a folder does not exist, or an adapter has no base.
+        UnsupportedModel: a whole model has a base.
     """
-    folder = Path(source).absolute()  # "." has a name, too
+    folder = Path(source).absolute()  # "." gets a name
     told = called(folder.name)
     if not is_adapter(folder):
         if not is_there(folder / CONFIG):
             raise MissingArtifact(f"{told}: no folder with a config.json at that place")
         if base is not None:
-            raise UnsupportedModel(f"{told}: is whole, so it has no base; name none")
+            raise UnsupportedModel(f"{told}: is a whole model, which has no base; leave out the base")
         return folder, None
     if base is None:
         raise MissingArtifact(
-            f"{told}: holds an adapter alone; name the folder of the model that it was trained on as base"
+            f"{told}: contains only an adapter; name the folder of the model that it was trained on as base"
         )
     under = Path(base).absolute()
     if not is_there(under / CONFIG):
@@ -88,11 +87,11 @@ def find_model(source: str | Path, base: str | Path | None = None) -> tuple[Path
 
 
 def context_of(model: PreTrainedModel, longest: int) -> int:
-    """Return how many tokens a text may have: what the model and its tokenizer say, 1024 at most.
+    """Return the context length: the least of the model's, the tokenizer's, and 1024.
 
     Args:
-        model: RoBERTa and its kin count positions from the padding token on, and never use those before.
-        longest: of the tokenizer.
+        model: RoBERTa and similar models number positions from the padding token on.
+        longest: the length limit of the tokenizer.
     """
     names = ("max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len")
     tables = [m for name, m in model.named_modules() if name.endswith("position_embeddings")]
@@ -103,18 +102,18 @@ def context_of(model: PreTrainedModel, longest: int) -> int:
 
 
 class TextTokenizer:
-    """The tokenizer of a folder, called as one of transformers is.
+    """The tokenizer of a folder, with the interface of transformers.
 
     Attributes:
-        context: tokens of a text that the model reads.
-        bos_token_id, eos_token_id, pad_token_id, mask_token_id: as in transformers; None if there is none.
+        context: most tokens of a text.
+        bos_token_id, eos_token_id, pad_token_id, mask_token_id: as in transformers, or None.
     """
 
     def __init__(self, folder: Path, model: PreTrainedModel) -> None:
         """Open the tokenizer of a folder.
 
         Raises:
-            UnsupportedModel: it has no tokens of words, or tokens that the model does not have.
+            UnsupportedModel: it has only special tokens, or tokens that the model lacks.
         """
         self._name, self._width = folder.name, model.get_output_embeddings().weight.shape[0]
         self._tokenizer = read_tokenizer(folder)
@@ -136,12 +135,12 @@ class TextTokenizer:
         return len(self._tokenizer)
 
     def __call__(self, texts: Sequence[str], *, add_special_tokens: bool = True) -> dict[str, list]:
-        """Return `input_ids`, `special_tokens_mask` and `ends`: a list of numbers for each text.
+        """Return `input_ids`, `special_tokens_mask`, and `ends`: a list of numbers for each text.
 
-        The ends are the characters at which the tokens end, -1 where the tokenizer does not say it.
+        The ends are the characters at which the tokens end, -1 if the tokenizer does not report them.
 
         Raises:
-            UnsupportedModel: it gives tokens that the model does not have.
+            UnsupportedModel: it gives tokens that the model lacks.
         """
         rows: dict[str, list] = {"input_ids": [], "special_tokens_mask": [], "ends": []}
         fast = self._tokenizer.is_fast
@@ -167,13 +166,13 @@ class TextTokenizer:
         return rows
 
     def batch_decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """Return the text of each row of tokens, special tokens left out."""
+        """Return the text of each row of tokens, without special tokens."""
         return self._tokenizer.batch_decode(rows, skip_special_tokens=True)
 
     def _ends(self, text: str, special: Sequence[int]) -> list[int]:
-        """Return where tokens end that the model stops at; -1 for the others.
+        """Return the ends of the tokens at which the context can end, and -1 for the others.
 
-        The model may put a token of its own before the text, so two tokens can be the last one.
+        The model may prepend a token to the text, so there are two candidates.
         """
         ends = [-1] * len(special)
         if len(special) > self.context >= 2:
@@ -183,7 +182,7 @@ class TextTokenizer:
         return ends
 
     def _end_of(self, text: str, count: int) -> int:
-        """Return how many characters of a text its first tokens cover, by bisection."""
+        """Return how many characters the first `count` tokens of a text cover, by bisection."""
         low, high = 0, len(text)
         while low < high:
             middle = (low + high + 1) // 2
@@ -193,13 +192,13 @@ class TextTokenizer:
 
 
 def _kind(folder: Path, config: dict) -> str:
-    """Return whether the folder holds a causal or a masked language model."""
+    """Return whether the folder contains a causal or a masked language model."""
     model_type, classes = str(config.get("model_type")), config.get("architectures") or []
     known = {
         CAUSAL: MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(model_type),
         MASKED: MODEL_FOR_MASKED_LM_MAPPING_NAMES.get(model_type),
     }
-    if known[CAUSAL] == known[MASKED]:  # one class for both, such as XLM's
+    if known[CAUSAL] == known[MASKED]:  # one class for both, such as XLM
         del known[MASKED if config.get("causal") else CAUSAL]
     classes = classes if isinstance(classes, list) else [classes]
     kinds = [kind for kind, name in known.items() if name is not None and (name in classes or not classes)]
@@ -214,7 +213,7 @@ def _kind(folder: Path, config: dict) -> str:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Let transformers say nothing: its warnings are refusals here."""
+    """Silence transformers: its warnings are refusals here."""
     verbosity = logging.get_verbosity()
     logging.set_verbosity(logging.CRITICAL)
     logging.disable_progress_bar()
@@ -226,7 +225,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _lora_config(folder: Path) -> dict:
-    """Return the options of an adapter, of the keys that we know: others can name libraries to load."""
+    """Return the known options of an adapter; others can name libraries to load."""
     import peft
 
     given, usual = read_json(folder, ADAPTER), peft.LoraConfig().to_dict()
@@ -237,52 +236,52 @@ def _lora_config(folder: Path) -> dict:
     ]
     if given.get("peft_type") != "LORA":
         unknown = ["peft_type"]
-    elif given.get("init_lora_weights", True) not in _LORA_STARTS:  # which may change the base
+    elif given.get("init_lora_weights", True) not in _LORA_STARTS:  # it may change the base
         unknown = ["init_lora_weights"]
     if unknown:
         raise UnsupportedModel(
             f"adapter {shown(folder.name)}: {ADAPTER} sets {shown(unknown[0])} to "
-            f"{shown(given.get(unknown[0]))}, which is not known here; save it as a plain LoRA "
+            f"{shown(given.get(unknown[0]))}, which is not supported; save it as a plain LoRA "
             "(path_initial_model_for_weight_conversion of peft's save_pretrained)"
         )
     return {key: value for key, value in given.items() if key in _LORA}
 
 
 def _with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
-    """Return the model with the LoRA adapter of a folder in its layers, as `peft.PeftModel` computes it.
+    """Return the model with the LoRA adapter of a folder in its layers, as in `peft.PeftModel`.
 
-    The adapter is not merged: the change of one of two tied matrices would become a change of both.
+    The adapter is not merged, because a change of one of two tied matrices would change both.
     """
-    import peft  # late: it takes as long to load as transformers, and few bring an adapter
+    import peft  # late: it loads as long as transformers, and few models are adapters
 
     refuse_code(folder)
     config = peft.LoraConfig(**_lora_config(folder))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a library that it will change one day
+            warnings.simplefilter("ignore")  # deprecations
             adapted = peft.get_peft_model(model, config)
         weights = load_file(folder / _ADAPTER_WEIGHTS)
         needed, possible = (
             peft.get_peft_model_state_dict(adapted, save_embedding_layers=with_base).keys()
-            for with_base in (False, True)  # a file may hold the embeddings of the base as well
+            for with_base in (False, True)  # a file may contain the embeddings of the base
         )
         wrong = (needed - weights.keys()) | (weights.keys() - needed - possible)
         wrong |= {name for name, weight in weights.items() if not weight.is_floating_point()}
         if not wrong:
             wrong = set(peft.set_peft_model_state_dict(adapted, weights).unexpected_keys)
         if wrong:
-            raise ValueError(f"missing, not of it, or whole numbers: {listed(wrong)}")
-    except Exception as error:  # a stranger's folder can fail with any error
+            raise ValueError(f"missing, unexpected, or whole numbers: {listed(wrong)}")
+    except Exception as error:  # any error is possible
         said = quoted(f"{type(error).__name__}: {error}".replace(str(folder), folder.name))
         raise UnsupportedModel(
-            f"adapter {shown(folder.name)}: does not fit its base model ({said}); base is the model as it "
-            "was when the adapter was trained, with its vocabulary as large as then"
+            f"adapter {shown(folder.name)}: does not fit its base model ({said}); the base is the model "
+            "on which the adapter was trained, with the same size of vocabulary"
         ) from error
     return adapted.get_base_model()
 
 
 def _model(folder: Path, base: Path | None) -> tuple[str, PreTrainedModel]:
-    """Return kind and model of a folder, or of an adapter's folder and its base."""
+    """Return the kind and the model of a folder, perhaps of an adapter on its base."""
     whole = folder if base is None else base
     kind = _kind(whole, read_json(whole, CONFIG))
     with _quiet():
@@ -291,13 +290,13 @@ def _model(folder: Path, base: Path | None) -> tuple[str, PreTrainedModel]:
             model = _with_adapter(model, folder)
     if not all(torch.isfinite(p).all() for p in model.parameters()):
         raise UnsupportedModel(f"{called(folder.name)}: some of its weights are not finite numbers")
-    model.generation_config = GenerationConfig()  # what the folder says of sampling is not asked
-    model.config.return_dict = True  # as it is asked here, whatever the folder says
+    model.generation_config = GenerationConfig()  # not the folder's settings of sampling
+    model.config.return_dict = True  # whatever the folder sets
     return kind, model.eval()
 
 
 def _hashes(folder: Path, base: Path | None) -> dict[str, str]:
-    """Return the SHA-256 of every file that may be opened, by name, those of a base marked so."""
+    """Return the SHA-256 of every file that may be opened, by name; a base's are marked."""
     hashes = {ascii(path.name)[1:-1]: sha256_of(path) for path in read_files(folder)}
     if base is None:
         return hashes
@@ -305,19 +304,19 @@ def _hashes(folder: Path, base: Path | None) -> dict[str, str]:
 
 
 def open_model(source: str | Path, *, base: str | Path | None = None) -> Target:
-    """Return the model of a local Hugging Face folder, ready to be asked.
+    """Open the model of a local Hugging Face folder.
 
     Args:
         source: a folder with config.json, safetensors and a tokenizer, or one with a LoRA adapter
-            (adapter_config.json, adapter_model.safetensors); nothing is fetched or run.
+            (adapter_config.json, adapter_model.safetensors); nothing is downloaded or run.
         base: the folder of the model that the adapter was trained on; its tokenizer is used.
 
     Raises:
-        MissingArtifact: there is no such folder, a file of it cannot be read, or an adapter has no base.
-        UnsupportedModel: it has pickled weights, code, or keys that load some; weights that do not fill it,
-            or that it leaves out; an adapter beside a whole model; a tokenizer that does not fit; it is
-            neither a causal nor a masked language model, or reads in another direction than its kind says; it
-            fails at a text, or says something else each time; or an adapter is not of its base.
+        MissingArtifact: the folder does not exist, a file cannot be read, or an adapter has no base.
+        UnsupportedModel: it has pickled weights, code, or keys that load code; missing or unused weights; an
+            adapter next to a whole model; a tokenizer that does not fit; it is neither a causal nor a masked
+            language model, or reads in another direction than its kind; it fails at a text, or its answers
+            change; or an adapter does not fit its base.
     """
     folder, under = find_model(source, base)
     read = [*read_files(folder), *(read_files(under) if under else ())]
@@ -325,7 +324,7 @@ def open_model(source: str | Path, *, base: str | Path | None = None) -> Target:
     if weights > (free := psutil.virtual_memory().available):
         raise UnsupportedModel(
             f"{called(folder.name)}: its weights have {weights:,} bytes, and {free:,} bytes of memory are "
-            "free; open it on a larger machine"
+            "free; use a larger machine"
         )
     kind, model = _model(folder, under)
     tokenizer = TextTokenizer(under or folder, model)
@@ -336,9 +335,9 @@ def open_model(source: str | Path, *, base: str | Path | None = None) -> Target:
 
 
 def untrained(target: Target, *, seed: int) -> Target:
-    """Return the same architecture and tokenizer with fresh weights: a model that was trained on nothing.
+    """Return the same architecture and tokenizer with fresh weights, trained on nothing.
 
-    Whatever an attack finds in it comes from the records, and not from what the model learned.
+    Whatever an attack finds in it comes from the records, not from training.
 
     Args:
         target: an opened model.

@@ -1,9 +1,8 @@
-"""A model that is audited: asked how likely each token is, and let write.
+"""A model that is audited: it scores each token of a text, and a causal model writes texts.
 
-A causal model gives each token's probability after those before it, in one pass. A masked model gives it
-among those around it: the tokens of a text are divided into seven groups, one group is hidden at a time, and
-after seven passes each token was asked for once. So both kinds answer in the same form, and the same attacks
-serve both.
+A causal model predicts each token from those before it, in one pass. A masked model predicts it from those
+around it: the tokens of a text are divided into seven groups, one group is masked at a time, and after seven
+passes each token is scored once. So both kinds answer in the same form, and the same attacks serve both.
 
 Sources: Salazar et al. 2020, section 2.2, for scores of single tokens under a masked model.
 """
@@ -24,15 +23,15 @@ from privhelpers.models._folder import called
 from privhelpers.text import quoted
 
 CAUSAL, MASKED = "causal", "masked"
-FOLDS = 7  # one token in seven is hidden at a time, close to the 15 % that masked models are trained with
-_ROWS = 32  # texts of one batch, where the vocabulary is small
-_ROUNDING = 1e-3  # nats of a token, by which a batch of another shape may differ
-_CELLS = 2**23  # logits of one batch: each tensor of them takes 32 MB at most, or one text's
+FOLDS = 7  # one token in seven is masked at a time, close to the 15% of usual training
+_ROWS = 32  # texts of one batch with a small vocabulary
+_ROUNDING = 1e-3  # nats of a token, by which batches of two shapes may differ
+_CELLS = 2**23  # logits of one batch, 32 MB a tensor, unless one text has more
 
 
 @contextlib.contextmanager
 def typed_answers(name: str) -> Iterator[None]:
-    """Make a refusal of what a model's own code raises: by its configuration, that can be any error."""
+    """Re-raise any error of a model's code as UnsupportedModel."""
     try:
         yield
     except PrivHelpersError:
@@ -41,12 +40,12 @@ def typed_answers(name: str) -> Iterator[None]:
         said = quoted(f"{type(error).__name__}: {error}")
         raise UnsupportedModel(
             f"{called(name)}: opens, and fails at a text ({said}); restore the config.json that the weights "
-            "were saved with, or take a machine with more memory"
+            "were saved with, or use a machine with more memory"
         ) from error
 
 
 def _plain_tokens(model: PreTrainedModel, tokenizer: Any) -> list[int]:
-    """Return the tokens that texts of an unknown tokenizer can be made of: all that are not special."""
+    """Return the tokens that are not special."""
     special = {
         tokenizer.bos_token_id,
         tokenizer.eos_token_id,
@@ -57,14 +56,14 @@ def _plain_tokens(model: PreTrainedModel, tokenizer: Any) -> list[int]:
 
 
 def require_answers(name: str, model: PreTrainedModel, kind: str, length: int) -> None:
-    """Refuse a model that opens and then fails at a text: one of `length` tokens, and two short ones.
+    """Refuse a model that fails at a text of `length` tokens or at short ones.
 
     Raises:
-        UnsupportedModel: its code raises anything.
+        UnsupportedModel: its code raises an error.
     """
     ids = torch.full((1, length), int(getattr(model.config, "pad_token_id", None) == 0), device=model.device)
     with torch.inference_mode(), typed_answers(name):
-        for count in (length, 8, 7):  # some cut a text into pieces of equal length
+        for count in (length, 8, 7):  # some divide a text into pieces of equal length
             mask = {"attention_mask": torch.ones_like(ids[:, :count])}
             model(input_ids=ids[:, :count], **mask if kind == MASKED else {"use_cache": False}).logits[0, -1]
         if kind == CAUSAL:
@@ -74,13 +73,13 @@ def require_answers(name: str, model: PreTrainedModel, kind: str, length: int) -
 
 @dataclass(frozen=True)
 class EncodedTexts:
-    """Texts as a model reads them, each encoded once; the lists hold one entry a text.
+    """Encoded texts; each list has one entry a text.
 
     Attributes:
-        ids: token ids, as far as the model reads.
+        ids: token ids, up to the context length.
         asked: the positions in `ids` that are scored.
-        bounds: characters at which these tokens begin and end, as of `TokenScores`.
-        cut: whether the text was longer than the model reads.
+        bounds: characters at which these tokens begin and end, as in `TokenScores`.
+        cut: whether the text was longer than the context.
     """
 
     ids: list[list[int]]
@@ -90,7 +89,7 @@ class EncodedTexts:
 
     @property
     def readable(self) -> np.ndarray:
-        """Which texts have a token to ask for, shape [texts]."""
+        """Which texts have a token to score, shape [texts]."""
         return np.array([bool(places) for places in self.asked])
 
     def take(self, texts: Sequence[int]) -> "EncodedTexts":
@@ -99,7 +98,7 @@ class EncodedTexts:
         return EncodedTexts(*([rows[n] for n in texts] for rows in lists))
 
     def head(self, counts: Sequence[int]) -> "EncodedTexts":
-        """Return the first tokens of each text that are asked for, 1 or more, without those after them."""
+        """Return each text cut after its first `counts` scored tokens, 1 or more."""
         asked = [places[:count] for places, count in zip(self.asked, counts, strict=True)]
         return EncodedTexts(
             [row[: places[-1] + 1] for row, places in zip(self.ids, asked, strict=True)],
@@ -117,10 +116,10 @@ class Target:
         name: of its folder.
         kind: "causal" or "masked".
         model: as transformers loads it.
-        tokenizer: called as one of transformers is, such as a `loading.TextTokenizer`.
-        context: tokens that are read of a text.
-        files: SHA-256 of the files that it was opened from, by name.
-        together: whether several texts are asked in one padded batch, which `checked` decides.
+        tokenizer: a `loading.TextTokenizer`.
+        context: most tokens of a text.
+        files: SHA-256 of its files, by name.
+        together: whether texts are scored in padded batches, which `checked` decides.
     """
 
     name: str
@@ -133,7 +132,7 @@ class Target:
 
     @property
     def is_causal(self) -> bool:
-        """Whether it predicts the next token, and not those under a mask."""
+        """Whether it predicts the next token, not masked ones."""
         return self.kind == CAUSAL
 
     @property
@@ -152,7 +151,7 @@ class Target:
         if self.kind == MASKED:
             encoded = self.tokenizer(texts)
             ids, special, ends = encoded["input_ids"], encoded["special_tokens_mask"], encoded["ends"]
-            if not any(map(any, special)) and self.start is not None:  # a tokenizer without template
+            if not any(map(any, special)) and self.start is not None:  # a tokenizer without a template
                 ids = [[self.start, *row, self.start] for row in ids]
                 special = [[1, *row, 1] for row in special]
                 ends = [[-1, *row, -1] for row in ends]
@@ -171,17 +170,17 @@ class Target:
     def _bounds(
         self, text: str, ends: Sequence[int], asked: Sequence[int], read: Sequence[int]
     ) -> np.ndarray:
-        """Return where the first of the tokens that are read begins, and where each of them ends."""
+        """Return the character at which the first scored token begins, and those at which each ends."""
         start = ends[0] if self.kind == CAUSAL and ends else 0
         bounds = np.array([start, *(ends[place] for place in read)])
         if read and len(read) == len(asked):
-            bounds[-1] = len(text)  # blanks at the end, which some tokenizers drop, are read as well
+            bounds[-1] = len(text)  # with trailing blanks, which some tokenizers drop
         known = bounds >= 0
         bounds[known] = np.maximum.accumulate(bounds[known])
         return bounds
 
     def give_back(self, encoded: EncodedTexts) -> list[str]:
-        """Return what the tokenizer makes of the tokens of texts that it encoded, special tokens left out."""
+        """Decode encoded texts without their special tokens."""
         if self.kind == MASKED:
             pairs = zip(encoded.ids, encoded.asked, strict=True)
             rows = [[row[place] for place in places] for row, places in pairs]
@@ -190,13 +189,13 @@ class Target:
         return self.tokenizer.batch_decode(rows) if rows else []
 
     def reads_as(self, other: "Target", own: EncodedTexts, others: EncodedTexts) -> bool:
-        """Return whether another model is asked for the same tokens of the same texts, in the same way.
+        """Return whether two models score the same tokens of the same texts in the same way.
 
-        One of them may read less of a long text: what both read is compared.
+        One of them may read less of a long text: only the shared part is compared.
 
         Args:
             other: the other model.
-            own, others: the texts as this model and as the other one encode them.
+            own, others: the texts as encoded by this and by the other model.
         """
         if self.kind != other.kind:
             return False
@@ -208,19 +207,19 @@ class Target:
         )
 
     def checked(self) -> "Target":
-        """Return the same, asked for its texts one by one if what it says of a text changes with others.
+        """Check the model; return it set to score texts one by one if its batches change their scores.
 
         Texts in a batch are padded to one length. Some models read the padding in spite of the attention
         mask (convolutions, Fourier transforms, attention by hashes), and some compute a short text in
-        another way where a long one lies with it.
+        another way if a long one is in its batch.
 
         Raises:
-            UnsupportedModel: it reads in another direction than its kind says; it says something else of the
-                same text when it is asked again; or it fails.
+            UnsupportedModel: it reads in another direction than its kind; its scores of the same text change;
+                or it fails.
         """
         require_answers(self.name, self.model, self.kind, self.context)  # on this device, the longest text
         tokens = _plain_tokens(self.model, self.tokenizer)
-        # The longest text that is asked with another, shorter ones, and as many of a few tokens as fit.
+        # The longest text that fits into a batch, shorter ones, and many of a few tokens.
         longest = max(8, min(self.context, _CELLS // (2 * self._cells_of_token)))
         lengths = [longest, longest // 2, longest // 4, *(6 + n % 7 for n in range(_ROWS - 3))]
         generator = rng.make(0, "audit/padding")
@@ -233,8 +232,8 @@ class Target:
         )
         if not _same(alone, again):
             raise UnsupportedModel(
-                f"{called(self.name)}: says something else of the same text when it is asked again, so that "
-                "an audit of it cannot be repeated; let its config.json fix what it draws at random"
+                f"{called(self.name)}: gives other scores when the same text is read again, so an audit of "
+                "it cannot be repeated; let its config.json fix what it draws at random"
             )
         require_direction = models.require_causal if self.is_causal else models.require_both_ways
         with typed_answers(self.name):
@@ -252,15 +251,15 @@ class Target:
         seed: int = 0,
         what: str | None = None,
     ) -> models.TokenScores:
-        """Ask for every token of every text, in batches of similar length, or one by one: see `checked`.
+        """Score every token of every text, in batches of similar length or one by one: see `checked`.
 
         Args:
-            texts: each with a token to ask for, perhaps encoded before.
-            seed: of the groups in which a masked model's tokens are hidden, the same for every model.
+            texts: each with a token to score, plain or encoded.
+            seed: of the groups in which tokens are masked, the same for every model.
             what: title of a progress bar; None shows none.
 
         Raises:
-            UnsupportedModel: the model fails, or gives something that is not a number.
+            UnsupportedModel: the model fails, or gives NaN or infinity.
         """
         read = texts if isinstance(texts, EncodedTexts) else self.encode(texts)
         answers = self._ask(read.ids, read.asked, seed=seed, what=what)
@@ -270,7 +269,7 @@ class Target:
 
     @property
     def _cells_of_token(self) -> int:
-        """Logits that a batch holds for each of its tokens: a masked model is asked in several passes."""
+        """Logits a token of a batch, over all passes of a masked model."""
         width = self.model.get_output_embeddings().weight.shape[0]
         return width * (FOLDS if self.kind == MASKED else 1)
 
@@ -283,7 +282,7 @@ class Target:
         seed: int = 0,
         what: str | None = None,
     ) -> list[np.ndarray]:
-        """Return what the model says of the asked places of each row of tokens, shape [places, 4] each."""
+        """Return the answers at the asked positions of each row of tokens, shape [positions, 4] each."""
         answers: list = [None] * len(rows)
         order = sorted(range(len(rows)), key=lambda n: len(rows[n]))
         bar = tqdm(total=len(rows), desc=what, unit="note", disable=what is None)
@@ -291,13 +290,13 @@ class Target:
             while order:
                 size = max(1, min(_ROWS, _CELLS // (len(rows[order[-1]]) * self._cells_of_token)))
                 size = size if self.together else 1
-                # The longest first: memory fails at once or never.
+                # The longest first, so memory runs out at once or never.
                 chosen, order = order[-size:], order[:-size]
                 batch = models.padded([(rows[n], rows[n]) for n in chosen], self.tokenizer.pad_token_id or 0)
                 ids, mask = (batch[name].to(self.model.device) for name in ("input_ids", "attention_mask"))
                 if self.kind == MASKED:
                     batch_answers = self._fill_in(ids, mask, [asked[n] for n in chosen], seed)
-                else:  # padding on the right: no real token sees it
+                else:  # padding is on the right, so no token sees it
                     batch_answers = _answers(
                         self.model(input_ids=ids, use_cache=False).logits[:, :-1], ids[:, 1:]
                     )
@@ -309,9 +308,9 @@ class Target:
     def _fill_in(
         self, ids: torch.Tensor, mask: torch.Tensor, asked: Sequence[Sequence[int]], seed: int
     ) -> list[np.ndarray]:
-        """Return what a masked model says of the asked places of each row, one group of them at a time."""
+        """Return the answers of a masked model at the asked positions of each row, group by group."""
         answers = [np.empty((len(places), 4)) for places in asked]
-        # A text's groups depend on its length alone, so that two models, or two audits, hide the same tokens.
+        # A text's groups depend on its length alone, so two models, or two audits, mask the same tokens.
         groups = [rng.make(seed, f"checkup/masks/{len(p)}").permutation(len(p)) % FOLDS for p in asked]
         for fold in range(FOLDS):
             hidden = [(row, n) for row, group in enumerate(groups) for n in np.flatnonzero(group == fold)]
@@ -327,12 +326,12 @@ class Target:
         return answers
 
     def _given(self, opening: str) -> list[int]:
-        """Return the tokens that the model goes on from after an opening."""
+        """Return the tokens of an opening, after the start token."""
         ids = self.tokenizer([opening], add_special_tokens=False)["input_ids"][0] if opening else []
         return ids if self.start is None else [self.start, *ids]
 
     def continues(self, opening: str) -> bool:
-        """Return whether an opening has a token to go on from, and leaves room for another."""
+        """Return whether an opening has a token, and leaves room for another."""
         return 0 < len(self._given(opening)) < self.context
 
     @torch.inference_mode()
@@ -340,13 +339,13 @@ class Target:
         """Return what a causal model writes after an opening, the opening left out.
 
         Args:
-            opening: what every text begins with, one that it `continues`.
-            samples: independent draws, at the settings that extraction studies use (0.8, top 50, 95 %).
+            opening: the beginning of every text, one that it `continues`.
+            samples: independent samples, with the settings of extraction studies (0.8, top 50, 95%).
             tokens: most tokens of a text.
-            seed: of the draws.
+            seed: of the samples.
 
         Raises:
-            UnsupportedModel: the model fails, or gives something that is not a number.
+            UnsupportedModel: the model fails, or gives NaN or infinity.
         """
         ids = self._given(opening)
         given = torch.tensor([ids], device=self.model.device)
@@ -374,15 +373,15 @@ class Target:
 
 
 def _whole_characters(asked: Sequence[int], ends: Sequence[int], context: int) -> list[int]:
-    """Return the places of a text that are read, up to the last character of which all tokens are.
+    """Return the positions that are read, up to the last character whose tokens all fit the context.
 
-    A token can be a byte of a character; then all of its tokens end where the character does. Of a character
-    that a model reads in part, another model may read the rest.
+    A token can be a byte of a character; all tokens of a character end at the same place. A character that
+    one model reads in part may be read whole by another.
 
     Args:
-        asked: places of the text's tokens.
-        ends: the character at which the token at each place ends, -1 where that is not known.
-        context: places that the model reads.
+        asked: positions of the text's tokens.
+        ends: the character at which the token at each position ends, -1 if unknown.
+        context: positions that the model reads.
     """
     read = [place for place in asked if place < context]
     cut = ends[asked[len(read)]] if len(read) < len(asked) else -1
@@ -390,7 +389,7 @@ def _whole_characters(asked: Sequence[int], ends: Sequence[int], context: int) -
 
 
 def _same(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
-    """Return whether two readings of the same texts give the same probabilities, up to rounding."""
+    """Return whether two readings of the same texts agree, up to rounding."""
     pairs = zip(some, others, strict=True)
     return all(np.allclose(a[:, 0], b[:, 0], rtol=0, atol=_ROUNDING, equal_nan=True) for a, b in pairs)
 

@@ -1,96 +1,39 @@
-"""Records of a user, read from files of JSONL, CSV or Parquet and checked row by row.
+"""What an audit is given: records, canaries and texts, checked row by row, and settings.
 
-A record has a `patient_id` and a `text`. With a `note_id`, that is what must be unique; without one, the same
-text of the same patient twice is the same record twice. A repeated text under another `note_id` is a note
-that the model saw more than once: it is counted, and scored once. Other fields are ignored, except
-`identifiers`, a list of strings in the text that name the patient. One that is in no text of its patient is
-counted and left out, because nothing would find it; if that is true of most, the list was not read as it was
-meant, and the file is refused.
+A record has a `patient_id` and a `text`. With a `note_id`, that must be unique; without one, the same text of
+the same patient twice is the same record twice. A repeated text under another `note_id` is a note that the
+model saw more than once: it is counted, and scored once. Other fields are ignored, except `identifiers`, a
+list of strings in the text that name the patient. One that is in no text of its patient is counted and left
+out, because nothing would find it; if that is true of most, the list was not read as it was meant, and the
+file is refused.
 
-Ids that read the same, whatever their case, width, white space and characters without a shape, are one
-patient. The same text under two ids may be one person or a phrase that fits many: it stays with two patients,
-and the report counts it.
+Ids that read the same, whatever their case, width, white space and invisible characters, are one patient. The
+same text under two ids may be one person or a phrase that fits many: it stays with two patients, and the
+report counts it.
 
 No message quotes a record: it may be forwarded to someone who must not see the records.
 """
 
+import math
 import re
-import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictStr, ValidationError
+from privaudit.rows import CanaryRow, RecordRow, TextRow, name_of, read_rows
+from privhelpers import validate
+from privhelpers.errors import BadRecords, InvalidParameter
+from privhelpers.text import found_among, normalize, owners_of_texts
 
-from privaudit.rows import name_of, read_rows
-from privhelpers.errors import BadRecords
-from privhelpers.text import blank, found_among, normalize, owners_of_texts, same_as
+if TYPE_CHECKING:  # it loads torch
+    from privaudit.model import Target
 
-FEWEST_PATIENTS = 50  # in each file: with fewer, only the loudest leak could be told from chance
+FEWEST_PATIENTS = 50  # in each file: fewer would show only a very large leak
 FEWEST_CANARIES = 20
 FEWEST_TEXTS = 50  # of a synthetic data set
-_UNFAIR = 1e-4  # a coin that gives so uneven a split is not believed
-_SHORTEST_STRING = 6  # letters of a string that names a patient: shorter ones come by chance
-# Six digits or more, as in record numbers, telephone numbers and dates; and addresses of mail. A dot before a
-# blank ends a sentence, and the number with it.
-_NUMBER = re.compile(r"(?<!\d)\d(?:(?:\.(?! )| \. |[-/() ]){0,3}\d){5,}(?!\d)")
-_MAIL = re.compile(r"[\w.%+'-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
-_WHOLE = re.compile(r"([0-9]+)(?:\.0+)?")  # a number, as a spreadsheet may write it
-
-
-def _filled(text: str) -> str:
-    if blank(text):
-        raise ValueError("is empty")
-    if "\0" in text:
-        raise ValueError("holds a NUL character; remove it")
-    return text
-
-
-_Filled = Annotated[StrictStr, AfterValidator(_filled)]
-_PROBLEMS = {
-    "missing": "is missing",
-    "string_type": "must be text: a string in quotes, or a column of text",
-    "bool_type": "must be true or false",
-    "list_type": "must be a list of strings",
-    "string_unicode": "holds half of a character (a lone surrogate); remove it",
-    "model_type": "must be an object with named fields, in braces",
-}
-
-
-class _TextRow(BaseModel):
-    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
-    text: _Filled
-
-
-class _Row(_TextRow):
-    patient_id: _Filled
-    note_id: _Filled | None = None
-    identifiers: list[_Filled] | None = None
-
-
-class _CanaryRow(_TextRow):
-    inserted: StrictBool
-
-
-def _read_checked(
-    path: str | Path, kind: type[BaseModel], columns: Mapping[str, str] | None
-) -> tuple[str, list[tuple[str, BaseModel]]]:
-    """Return the SHA-256 of a file, and place and checked row of each of its records."""
-    sha256, rows = read_rows(path, columns)
-    return sha256, [(where, _checked(where, kind, row)) for where, row in rows]
-
-
-def _checked(where: str, kind: type[BaseModel], row: object) -> BaseModel:
-    try:
-        return kind.model_validate(row)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(map(str, first["loc"])) or "the record"
-        problem = _PROBLEMS.get(first["type"]) or str(first.get("ctx", {}).get("error", "is invalid"))
-        if first["type"] == "missing":
-            problem += f"; if the file calls it otherwise, say so in columns, such as '{field}=...'"
-        raise BadRecords(f"{where}: {field} {problem}") from None
+_UNFAIR = 1e-4  # least p-value of a split by a fair coin
+_WHOLE = re.compile(r"([0-9]+)(?:\.0+)?")  # a number, perhaps from a spreadsheet
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +42,9 @@ class Note:
 
     Attributes:
         line: its number in its file, from 1.
-        patient: whose it is, in the one spelling of `text.normalize`.
-        text: what it says.
-        identifiers: strings in it that name the patient, if the file says which.
+        patient: its patient's id, normalized by `text.normalize`.
+        text: its text.
+        identifiers: strings in it that name the patient, if the file lists them.
     """
 
     line: int
@@ -117,9 +60,9 @@ class RecordFile:
     Attributes:
         name: of the file, without its folder.
         sha256: of its bytes.
-        lines: how many it has.
+        lines: number of its lines.
         notes: its records, each text of a patient once.
-        not_found: identifiers that are in no text of their patient; no note has them.
+        not_found: number of identifiers that are in no text of their patient.
     """
 
     name: str
@@ -156,7 +99,7 @@ class Canary:
 
 @dataclass(frozen=True)
 class CanaryFile:
-    """The canaries of one file; the attributes are those of `RecordFile`."""
+    """The canaries of one file; attributes as in `RecordFile`."""
 
     name: str
     sha256: str
@@ -165,7 +108,7 @@ class CanaryFile:
 
 @dataclass(frozen=True)
 class TextFile:
-    """The texts of one synthetic data set, in their order; the other attributes are those of `RecordFile`."""
+    """The texts of one synthetic data set, in their order; other attributes as in `RecordFile`."""
 
     name: str
     sha256: str
@@ -174,7 +117,7 @@ class TextFile:
 
 @dataclass(frozen=True)
 class Files:
-    """The checked files of an audit: members, held-out records and perhaps canaries and synthetic texts."""
+    """The checked files of an audit: members, held-out records, and perhaps canaries and synthetic texts."""
 
     members: RecordFile
     heldout: RecordFile
@@ -183,10 +126,10 @@ class Files:
 
 
 def _with_own_identifiers(name: str, notes: list[Note]) -> tuple[tuple[Note, ...], int]:
-    """Return notes with those of their identifiers that are in a text of their patient, and count the others.
+    """Keep the identifiers that are in a text of their patient, and count the others.
 
     Raises:
-        BadRecords: most are in none.
+        BadRecords: most are in no text.
     """
     texts: dict[str, list[str]] = {}
     declared: dict[str, dict[str, None]] = {}
@@ -203,8 +146,8 @@ def _with_own_identifiers(name: str, notes: list[Note]) -> tuple[tuple[Note, ...
         line = next(note.line for note in notes if missing[note.patient].intersection(note.identifiers))
         raise BadRecords(
             f"{name}, line {line}: {not_found} of {total} identifiers are in no text of their patient, the "
-            "first one here; write them as the text has them, as a JSON list or with | between, and numbers "
-            "as text (a spreadsheet drops zeros and adds .0)"
+            "first one here; write them as in the text, as a JSON list or divided by |, and numbers as text "
+            "(a spreadsheet drops zeros and adds .0)"
         )
     if not not_found:
         return tuple(notes), 0
@@ -215,54 +158,32 @@ def _with_own_identifiers(name: str, notes: list[Note]) -> tuple[tuple[Note, ...
     return tuple(kept), not_found
 
 
-def naming_strings(notes: Sequence[Note]) -> dict[str, str]:
-    """Return strings that name one patient of these alone, normalized, and whose they are.
-
-    Those that the records declare, and numbers of six digits or more and mail addresses in the text. What
-    two patients share names neither.
-    """
-    owners: dict[str, set[str]] = {}
-    written: dict[str, str] = {}
-    for note in notes:
-        text = normalize(note.text)
-        for value in [*map(normalize, note.identifiers), *_NUMBER.findall(text), *_MAIL.findall(text)]:
-            if _length(value) >= _SHORTEST_STRING:
-                owners.setdefault(same_as(value), set()).add(note.patient)
-                written.setdefault(same_as(value), value)
-    return {written[value]: next(iter(people)) for value, people in owners.items() if len(people) == 1}
-
-
-def _length(value: str) -> int:
-    """Return the letters of a string; a wide one, as of Chinese or Korean, says as much as three."""
-    return sum(3 if unicodedata.east_asian_width(character) == "W" else 1 for character in value)
-
-
 def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> RecordFile:
     """Read a file of records.
 
     Args:
-        path: JSONL, CSV or Parquet with `patient_id` and `text`, and perhaps `note_id` and `identifiers`.
-        columns: what the file calls these fields, where it calls them otherwise.
+        path: JSONL, CSV, or Parquet with `patient_id` and `text`, and perhaps `note_id` and `identifiers`.
+        columns: the file's names of these fields, if they differ.
 
     Raises:
-        BadRecords: a line is broken, blank, not UTF-8 or repeated, a field is missing, empty or of the wrong
-            type, most identifiers are in no text of their patient, or there are fewer than 50 patients. The
-            message says which line.
+        BadRecords: a line is broken, blank, not UTF-8, or repeated; a field is missing, empty, or of the
+            wrong type; most identifiers are in no text of their patient; or there are fewer than 50 patients.
+            The message names the line.
     """
     line_of_id: dict[str, int] = {}
     line_of_note: dict[tuple[str, str], int] = {}
     unnamed: set[tuple[str, str]] = set()
-    sha256, rows = _read_checked(path, _Row, columns)
+    sha256, rows = read_rows(path, RecordRow, columns)
     notes = []
     for number, (where, row) in enumerate(rows, 1):
         key = (normalize(row.patient_id), row.text)
         if row.note_id is not None and (earlier := line_of_id.setdefault(row.note_id, number)) != number:
-            raise BadRecords(f"{where}: the note_id of line {earlier} again; each record needs its own")
+            raise BadRecords(f"{where}: repeats the note_id of line {earlier}; each record needs its own")
         if (earlier := line_of_note.setdefault(key, number)) == number:
             notes.append(Note(number, *key, tuple(row.identifiers or ())))
         elif row.note_id is None or key in unnamed:
             raise BadRecords(
-                f"{where}: the patient and text of line {earlier} again; remove one of them, or give "
+                f"{where}: repeats the patient and text of line {earlier}; remove one of them, or give "
                 "each record a note_id if the model was trained on both"
             )
         if row.note_id is None:
@@ -281,14 +202,14 @@ def read_canaries(path: str | Path, columns: Mapping[str, str] | None = None) ->
     """Read a file of canaries, with `text` and `inserted` (true or false).
 
     Raises:
-        BadRecords: as for records; a text is there twice, fewer than 20 canaries, or a split between inserted
-            ones and others that no fair coin gives, which would make every bound wrong.
+        BadRecords: as for records; a text repeats, there are fewer than 20 canaries, or no fair coin gives
+            their split, which would make every bound wrong.
     """
-    sha256, rows = _read_checked(path, _CanaryRow, columns)
+    sha256, rows = read_rows(path, CanaryRow, columns)
     line_of_text: dict[str, int] = {}
     for number, (where, row) in enumerate(rows, 1):
         if (earlier := line_of_text.setdefault(normalize(row.text), number)) != number:
-            raise BadRecords(f"{where}: the text of line {earlier} again")
+            raise BadRecords(f"{where}: repeats the text of line {earlier}")
     from scipy.stats import (
         binomtest,
     )  # late: it loads longer than all else here, and few audits have canaries
@@ -299,17 +220,17 @@ def read_canaries(path: str | Path, columns: Mapping[str, str] | None = None) ->
     if len(canaries) < FEWEST_CANARIES or inserted in (0, len(canaries)):
         raise BadRecords(f"{counts}; needs {FEWEST_CANARIES} or more, some inserted and some kept out")
     if binomtest(inserted, len(canaries)).pvalue < _UNFAIR:
-        raise BadRecords(f"{counts}; a fair coin must decide for each one, and no fair coin gives that")
+        raise BadRecords(f"{counts}; a fair coin must decide for each one, and no fair coin gives this split")
     return CanaryFile(name_of(path), sha256, canaries)
 
 
 def read_texts(path: str | Path, columns: Mapping[str, str] | None = None) -> TextFile:
-    """Read the texts of a synthetic data set; one that is there twice counts twice.
+    """Read the texts of a synthetic data set; a repeated text counts each time.
 
     Raises:
         BadRecords: as for records, or there are fewer than 50 texts.
     """
-    sha256, rows = _read_checked(path, _TextRow, columns)
+    sha256, rows = read_rows(path, TextRow, columns)
     if len(rows) < FEWEST_TEXTS:
         raise BadRecords(f"{name_of(path)}: {len(rows)} texts; at least {FEWEST_TEXTS} are needed")
     return TextFile(name_of(path), sha256, tuple(row.text for _, row in rows))
@@ -321,7 +242,7 @@ def _line_of_text(rows: Iterable[Note]) -> dict[str, int]:
 
 
 def _number(patient: str) -> str | None:
-    """Return the digits of an id that is a number, without leading zeros; None for another one."""
+    """Return the digits of a numeric id without leading zeros, or None."""
     whole = _WHOLE.fullmatch(patient)
     return whole and whole[1].lstrip("0")
 
@@ -338,10 +259,10 @@ def _refuse_overlap(members: RecordFile, heldout: RecordFile) -> None:
         known = numbers.get(_number(note.patient))
         if known and lines["patient"] is None:
             raise BadRecords(
-                f"{heldout.name}, line {note.line}: its patient has the number of the one in {members.name}, "
-                f"line {known}, written otherwise: one file lost its leading zeros, or got .0 at the end, as "
-                "in a spreadsheet; write the ids of both files as text, in one way, or, if these are two "
-                "patients, a letter before the ids of one file"
+                f"{heldout.name}, line {note.line}: its patient has the same number as the one in "
+                f"{members.name}, line {known}, written differently: a spreadsheet may have dropped leading "
+                "zeros or added .0; write the ids of both files as text in one way, or, if these are two "
+                "patients, put a letter before the ids of one file"
             )
         for what, line in lines.items():
             if line is not None:
@@ -371,15 +292,15 @@ def read_files(
     synthetic: str | Path | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> Files:
-    """Read the files of an audit and refuse what could not be believed.
+    """Read and check the files of an audit.
 
     Args:
-        records: what the model, or the maker of the synthetic texts, was trained on: JSONL, CSV or Parquet.
-        holdout: what it never saw, of other patients of the same kind.
+        records: what the model, or the maker of the synthetic texts, was trained on: JSONL, CSV, or Parquet.
+        holdout: records that it never saw, of other patients of the same kind.
         canaries: texts made for the audit, if there are any.
         synthetic: the texts of a synthetic data set, if one is audited.
-        columns: what the files call `patient_id`, `text`, `note_id`, `identifiers` and `inserted`, where
-            they call them otherwise.
+        columns: the files' names of `patient_id`, `text`, `note_id`, `identifiers`, and `inserted`, if they
+            differ.
 
     Raises:
         BadRecords: naming file and line.
@@ -391,3 +312,120 @@ def read_files(
         _refuse_contradiction(made, members, heldout)
     texts = None if synthetic is None else read_texts(synthetic, columns)
     return Files(members, heldout, made, texts)
+
+
+_SMALL, _MIDDLE = 20_000_000, 250_000_000  # weights
+EFFORTS = {"quick": 1 / 4, "standard": 1, "thorough": 4}  # times the usual patients and texts
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that determines an audit, apart from the model and the files.
+
+    Attributes:
+        patients: most patients of each file, 50 or more, sampled at random; None for all.
+        notes: most notes of a patient, sampled at random; None for all.
+        texts: number of texts that a causal model writes.
+        tokens: most tokens of each.
+        lower_case: whether notes are also read in lower case.
+        control: whether a model with fresh weights is a control.
+        epsilon, delta: a claimed budget, for one record added or removed; only canaries can refute it.
+        alpha: probability of flagging a model that learned nothing of its records, in (0, 0.5); if an epsilon
+            is claimed, one half is for the tests and one for the bound that may refute it.
+        permutations: of each test; 1 / (permutations + 1) must be well below alpha over the tests.
+        draws: bootstrap resamples of patients.
+        seed: of all randomness.
+
+    Raises:
+        InvalidParameter: a value is out of its range, or one of epsilon and delta is missing.
+    """
+
+    patients: int | None = 2000
+    notes: int | None = 20
+    texts: int = 600
+    tokens: int = 64
+    lower_case: bool = True
+    control: bool = True
+    epsilon: float | None = None
+    delta: float | None = None
+    alpha: float = 0.01
+    permutations: int = 9999
+    draws: int = 500
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse invalid settings."""
+        limited = [name for name in ("patients", "notes") if getattr(self, name) is not None]
+        validate.fields(self, validate.positive_int, *limited)
+        if self.patients is not None and self.patients < FEWEST_PATIENTS:
+            raise InvalidParameter(
+                f"patients = {self.patients}: at least {FEWEST_PATIENTS} of each file are needed to tell a "
+                "leak from chance; give that many or more, or all"
+            )
+        validate.fields(self, validate.positive_int, "texts", "tokens", "permutations", "draws")
+        validate.fields(self, validate.non_negative_int, "seed")
+        validate.fields(self, validate.finite, "alpha")
+        if not 0 < self.alpha < 0.5:
+            raise InvalidParameter(f"alpha = {validate.shown(self.alpha)}: must be in (0, 0.5)")
+        if (self.epsilon is None) != (self.delta is None):
+            raise InvalidParameter("epsilon and delta: each needs the other; give both or neither")
+        if self.epsilon is not None:
+            validate.fields(self, validate.positive, "epsilon")
+            object.__setattr__(self, "delta", validate.delta(self.delta))
+
+    @property
+    def share(self) -> float:
+        """The error of all tests together: alpha, or one half of it if an epsilon is claimed."""
+        return self.alpha if self.epsilon is None else self.alpha / 2
+
+    def require_permutations(self, tests: int) -> None:
+        """Refuse too few permutations to flag any model.
+
+        Args:
+            tests: number of tests, among which Holm's correction divides `share`.
+
+        Raises:
+            InvalidParameter: the least possible p-value is above `share` after the correction.
+        """
+        if tests > self.share * (self.permutations + 1):
+            raise InvalidParameter(
+                f"permutations = {self.permutations:,}: among {tests} tests the least p-value would be "
+                f"{min(1, tests / (self.permutations + 1)):.2g}, above alpha = {self.share:g} for all of "
+                f"them, so nothing could be found; give {math.ceil(tests / self.share) - 1:,} or more"
+            )
+
+    @classmethod
+    def for_model(cls, target: "Target", *, effort: str = "standard", **changes: Any) -> "Settings":
+        """Return settings for a model of this size that take minutes on two cores.
+
+        Args:
+            target: the model.
+            effort: "quick" (a quarter of the patients, but 50 or more, and of the texts), "standard", or
+                "thorough" (four times as many).
+            changes: values of fields that differ.
+
+        Raises:
+            InvalidParameter: the effort is unknown, or a value is out of its range.
+        """
+        causal = target.is_causal
+        if target.parameters <= _SMALL:
+            usual = cls(patients=2000 if causal else 500, lower_case=causal)
+        elif target.parameters <= _MIDDLE:
+            usual = cls(patients=250, notes=5, texts=120, lower_case=False)
+        else:
+            usual = cls(patients=100, notes=3, texts=48, lower_case=False, control=False)
+        return usual._scaled(effort, changes)
+
+    @classmethod
+    def for_texts(cls, *, effort: str = "standard", **changes: Any) -> "Settings":
+        """Return settings for synthetic texts that take minutes; arguments and errors as in `for_model`.
+
+        A permutation costs little here, and there are more tests: twice as many let one of them be found.
+        """
+        return cls(permutations=19_999)._scaled(effort, changes)
+
+    def _scaled(self, effort: str, changes: dict[str, Any]) -> "Settings":
+        if effort not in EFFORTS:
+            raise InvalidParameter(f"effort = {validate.shown(effort)}: must be one of {', '.join(EFFORTS)}")
+        patients, texts = (round(EFFORTS[effort] * number) for number in (self.patients, self.texts))
+        return replace(self, **{"patients": max(FEWEST_PATIENTS, patients), "texts": texts} | changes)

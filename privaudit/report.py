@@ -1,8 +1,8 @@
-"""The report of an audit: its facts as plain values, its words, its pictures, and one page of HTML.
+"""The report of an audit: its facts as plain values, its pictures, and one page of HTML.
 
-The facts have the form of `report.schema.json`. Text of records and names of patients stay out of them: the
-report is meant to be passed on. The page needs nothing but itself: whatever is shown is escaped, control
-characters are spelled out, and it may load nothing and run nothing.
+The facts follow `report.schema.json`. They contain no text of records and no names of patients, because the
+report is meant to be shared. The page is self-contained: all text is escaped, control characters are spelled
+out, and it loads and runs nothing.
 """
 
 import base64
@@ -21,20 +21,24 @@ from matplotlib.figure import Figure
 
 import privhelpers
 from privaudit.audit import Audit
-from privaudit.first_page import (
+from privaudit.membership import Attack
+from privaudit.memorization import PatientShares
+from privaudit.records import Settings
+from privaudit.verdict import TestResult
+from privaudit.words import (
+    WORDING,
+    Recipient,
     answers,
     first_page,
+    format_p,
+    format_percent,
     key_figure,
-    limit_of,
     more_figures,
+    name_of_test,
+    sentence,
     short_coverage,
     words_of,
 )
-from privaudit.probes.membership import Attack
-from privaudit.probes.memorization import PatientShares
-from privaudit.settings import Settings
-from privaudit.verdict import TestResult
-from privaudit.words import WORDING, Recipient, format_p, format_percent, sentence
 from privhelpers.attacks.scores import as_plain
 from privhelpers.figures._charts import forest, roc, two_arms
 from privhelpers.stats import roc_curve
@@ -43,12 +47,12 @@ from privhelpers.text import in_words, inserted
 _FORM = Path(__file__).with_name("report.schema.json")
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn", "statsmodels")
 SCHEMA = "privai-leak/audit-report/2"
-# What only one kind of audit has; null in the other.
+# Keys of one kind of audit; null in the other.
 ONE_KIND = ("model", "truncated", "guessed", "completed", "synthetic", "copies")
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions that decide the figures."""
+    """Return the versions that affect the figures."""
     versions = {"python": platform.python_version(), "privhelpers": privhelpers.__version__}
     return versions | {name: metadata.version(name) for name in PACKAGES}
 
@@ -73,13 +77,13 @@ def _given(source: object) -> dict:
 
 
 def _test(test: TestResult) -> dict:
-    facts = {"name": test.name} | _given(test)
+    facts = {"name": name_of_test(test.key)} | _given(test)
     del facts["key"]
     return facts
 
 
 def _memory(audit: Audit) -> dict:
-    """Return what the model gave back, as counts."""
+    """Return counts of what the model gave back."""
     completions = audit.completions
     return {
         "guessed": dict(zip(("members", "held_out"), audit.top1, strict=True)),
@@ -94,7 +98,7 @@ def _memory(audit: Audit) -> dict:
 
 
 def _resemblance(audit: Audit) -> dict:
-    """Return near copies, as counts."""
+    """Return counts of near copies."""
     copies, found = audit.copies, audit.copies.by_patient
     ends = [f"{end:.0f}" for end in as_plain(copies.phantoms)]
     told = words_of(audit)["details"]["phantoms"].format(
@@ -110,7 +114,7 @@ def _resemblance(audit: Audit) -> dict:
 
 
 def _named(audit: Audit) -> dict:
-    """Return the three risks, whom the texts name, and what the canaries say, as counts."""
+    """Return counts of the three risks, of named patients, and of the canaries."""
     disclosures, canaries = audit.disclosures, audit.canaries
     claim, named = canaries and canaries.claim, None
     if disclosures is not None:
@@ -142,7 +146,7 @@ def _named(audit: Audit) -> dict:
 
 
 def _coverage(audit: Audit) -> dict:
-    """Return how many patients and notes of the files were asked about, and why not all."""
+    """Return how many patients and notes of the files were tested."""
     words, settings = WORDING["details"]["coverage"], audit.settings
     files = audit.files.members, audit.files.heldout
     sides = []
@@ -159,13 +163,13 @@ def _coverage(audit: Audit) -> dict:
         limits = settings.patients, settings.notes
         most = ["all" if limit is None else f"at most {limit:,}" for limit in limits]
         first, second = [*people[:2], *notes[:2], names[0]], [*people[2:], *notes[2:], names[1]]
-        told = words["part"].format(*first, *second, *most, words["why"][limit_of(audit)])
+        told = words["part"].format(*first, *second, *most)
     if audit.sample.unreadable:
         told = f"{told} {words['unreadable'].format(audit.sample.unreadable)}"
     if audit.is_of_model and audit.lost:
         told = f"{told} {audit.lost}"
     coverage = {"whole": whole, "members": sides[0], "held_out": sides[1]}
-    return {**coverage, "short": short_coverage(audit, coverage), "sentence": told}
+    return {**coverage, "short": short_coverage(coverage), "sentence": told}
 
 
 def _data(audit: Audit) -> list[dict]:
@@ -192,7 +196,7 @@ def _data(audit: Audit) -> list[dict]:
 
 
 def _methods(audit: Audit) -> dict[str, str]:
-    """Return how the intervals of each kind of figure were made, as these say it themselves."""
+    """Return how the intervals of each kind of figure were made."""
     own = audit.completions if audit.is_of_model else audit.copies
     counts = [*audit.risks.values(), *(one.by_patient for one in (own, audit.disclosures) if one)]
     intervals = {"areas": audit.attacks[0].patient.auc}
@@ -206,18 +210,16 @@ def _methods(audit: Audit) -> dict[str, str]:
 
 
 def report_facts(audit: Audit, *, made: str = "") -> dict:
-    """Return every figure of an audit as plain values, without any text of a record.
-
-    The form is that of `report.schema.json`, a JSON Schema beside this module.
+    """Return every figure of an audit as plain values that follow `report.schema.json`.
 
     Args:
         audit: from `run_audit`.
-        made: when, in words.
+        made: date and time, in words.
     """
     verdict, canaries, coverage = audit.verdict, audit.files.canaries, _coverage(audit)
     words, own_words = words_of(audit)["details"], words_of(audit)
     levels, advice = own_words["severity"][verdict.outcome], words["advice"][verdict.outcome]
-    # What may have been missed is rounded up; its power is chosen, and none of it.
+    # Limits of what may have been missed are rounded up; the power was chosen.
     weakest = {
         name: format_percent(value, up=name != "power") for name, value in vars(audit.sensitivity).items()
     }
@@ -286,20 +288,15 @@ def report_schema() -> bytes:
 
 
 def _svg(figure: Figure, name: str) -> bytes:
-    """Return a figure as SVG that is the same in every run."""
+    """Return a figure as reproducible SVG."""
     buffer = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": name}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()
 
 
-def audit_pictures(audit: Audit, *, draws: int = 300) -> dict[str, bytes]:
-    """Return the pictures of an audit's report as SVG, by caption.
-
-    Args:
-        audit: from `run_audit`.
-        draws: bootstrap draws of the ROC band.
-    """
+def audit_pictures(audit: Audit) -> dict[str, bytes]:
+    """Return the pictures of an audit's report as SVG, by caption."""
     attacks, loss = audit.attacks, audit.attacks[0]
     fresh = all(attack.untrained for attack in attacks)
     control = "model trained on nothing" if fresh else "held-out halves"
@@ -314,7 +311,7 @@ def audit_pictures(audit: Audit, *, draws: int = 300) -> dict[str, bytes]:
     }
     members, heldout = loss.patient.arms.member_scores, loss.patient.arms.control_scores
     pictures = {
-        "Areas of every attack with 95 % intervals; hollow: the same where there is nothing to find.": forest(
+        "Areas of every attack with 95% intervals; hollow: the control, with nothing to find.": forest(
             [in_words(attack.name) for attack in attacks],
             series,
             xlabel="area under the ROC curve, patients (dotted: 0.5, guessing)",
@@ -329,21 +326,21 @@ def audit_pictures(audit: Audit, *, draws: int = 300) -> dict[str, bytes]:
         ),
         "Member patients found (up) against other patients wrongly accused (right), both axes logarithmic; "
         "dotted: guessing.": roc(
-            {subject: roc_curve(*loss.patient.arms, draws=draws, seed=audit.settings.seed)}
+            {subject: roc_curve(*loss.patient.arms, draws=300, seed=audit.settings.seed)}
         ),
     }
     return {caption: _svg(figure, f"audit-{n}") for n, (caption, figure) in enumerate(pictures.items())}
 
 
-# The page in Jinja's language, and its style, whose hash the page's own policy names. Whatever is inserted is
-# escaped; no attribute holds text of a record or a model.
+# The page as a Jinja template, and its style, whose hash is in the page's policy. All inserted text is
+# escaped; no attribute contains text of a record or a model.
 _PAGE, _STYLE = Path(__file__).with_name("report.html"), Path(__file__).with_name("report.css")
 _LONGEST = 400  # characters of one piece of text that is shown
-_SHOWN = 20  # strings, and texts, that are shown on request
+_SHOWN = 20  # most strings, and texts, that are shown on request
 
 
 def _written(audit: Audit) -> dict:
-    """Return the members' strings that were found, and the start of what the model wrote."""
+    """Return found strings of members, and the beginnings of what the model wrote."""
     strings = () if audit.disclosures is None else audit.disclosures.disclosed
     texts = [text[:_LONGEST] for text in dict.fromkeys(audit.texts)]
     return {"strings": strings[:_SHOWN], "texts": texts[:_SHOWN]}
@@ -357,8 +354,7 @@ def report_page(
     Args:
         facts: from `report_facts`.
         pictures: SVG by caption, in the order of the page.
-        written: the audit, if text that the model wrote is shown on the page; such a page is as
-            confidential as the records.
+        written: the audit, to show what the model wrote; the page is then as confidential as the records.
     """
     environment = Environment(
         autoescape=True,

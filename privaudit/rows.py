@@ -1,8 +1,8 @@
-"""Rows of a user's file, one dictionary a record: JSONL, tables of cells with their quotes, and Parquet.
+"""Rows of a user's file, from JSONL, CSV tables, and Parquet, each with its fields checked.
 
-JSONL is one object a line, whatever the file's ending; `.csv` and `.tsv` have a first row of names and
-commas, semicolons, tabs or bars between, or what a line `sep=;` above it says. Text is UTF-8, with or without
-a byte order mark.
+JSONL has one object a line, whatever the file's ending; `.csv` and `.tsv` have a first row of names, divided
+by commas, semicolons, tabs, bars, or the character that a line `sep=;` above it names. Text is UTF-8, with or
+without a byte order mark.
 
 No message quotes a record: it may be forwarded to someone who must not see the records.
 """
@@ -13,24 +13,27 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictStr, ValidationError
 
 from privhelpers.artifacts import is_there, parse_json
 from privhelpers.errors import BadRecords, DamagedArtifact
 from privhelpers.text import blank, quoted, stands_in
 
 FIELDS = ("patient_id", "text", "note_id", "identifiers", "inserted")
-# What programs write for a missing value, and what people write in its place.
+# What programs, and people, write for a missing value.
 MISSING = frozenset(("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NaT", "None", "NULL", "null", r"\N"))
 MISSING |= {"(null)", "(NULL)", "#NULL!"}
 NOTHING = MISSING | {"none", "NONE", "nil", "n.a.", "N.A.", ".", "-", "--", "–", "—"}
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _DIVIDERS = "\t;,|"
 _SEP = re.compile(r'"?sep=([\t;,|])"?[ \r]*\n', re.IGNORECASE)  # a first line that spreadsheets write
-_RULE = re.compile(r"[-=:+\s]+")  # a line of dashes under the names, as databases print it
-_LONGEST_CELL = 1_000_000  # characters: a quote that is never closed makes a longer one
+_RULE = re.compile(r"[-=:+\s]+")  # a line of dashes under the names, from a database
+_LONGEST_CELL = 1_000_000  # characters: an unclosed quote makes a longer one
 _STRING = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _ITEM = rf"(?:{_STRING}|\d+\b|None\b|null\b|nan\b)"
 _LIST = re.compile(rf"[\[({{][\s,;]*+(?:{_ITEM}[\s,;]*+)*+[\])}}]", re.DOTALL)
@@ -38,16 +41,16 @@ _BETWEEN = re.compile(r"[;；\r\n\t]+")
 
 
 def name_of(path: str | Path) -> str:
-    """Return the name of a file as a message and a report show it."""
+    """Return the name of a file for messages and reports."""
     return ascii(Path(path).name)[1:-1]
 
 
 def strings_of(cell: str, text: str = "") -> list[str]:
-    """Return the strings that a cell holds.
+    """Return the strings of a cell.
 
-    They are a list of quoted strings in brackets, as Python, JSON or numpy writes it, or are divided by bars,
-    semicolons or line breaks. A comma divides only a list in brackets, because it may be part of a name; what
-    is written in the text with its semicolon is one string. A cell for a missing value holds none.
+    They are a list of quoted strings in brackets, as Python, JSON, or numpy writes it, or are divided by
+    bars, semicolons, or line breaks. A comma divides only a list in brackets, because it may be part of a
+    name. A string that the text contains with its semicolon is one string. A missing value has no strings.
 
     Args:
         cell: of a table.
@@ -72,17 +75,17 @@ def strings_of(cell: str, text: str = "") -> list[str]:
 
 
 def _unquoted(item: str) -> str:
-    """Return what a string in quotes says, or a number as it is written."""
+    """Return a quoted string without its quotes, or a number as written."""
     for read in (json.loads, ast.literal_eval) if item[0] in "'\"" else ():
         try:
             return read(item)
-        except (ValueError, SyntaxError):  # of the other language, or with a line break or backslash
+        except (ValueError, SyntaxError):  # the other language, a line break, or a backslash
             continue
     return item.strip("'\"")
 
 
 def _decoded(data: bytes, name: str) -> str:
-    """Return the text of a file, refused by the line of what is not UTF-8."""
+    """Return the text of a file; a refusal names the first line that is not UTF-8."""
     try:
         text, end = data.decode("utf-8-sig"), None
     except UnicodeDecodeError as error:
@@ -92,18 +95,18 @@ def _decoded(data: bytes, name: str) -> str:
     if end is not None:
         line = data[:end].count(b"\n") + 1
         raise BadRecords(
-            f"{name}, line {line}: not UTF-8 text; unpack it if it is packed or a workbook, and save it as "
+            f"{name}, line {line}: not UTF-8 text; unpack an archive, export a workbook, and save it as "
             "UTF-8 (in a spreadsheet: 'CSV UTF-8')"
         )
     return text
 
 
-def _json_rows(text: str, name: str) -> Iterator[tuple[str, object]]:
-    """Yield place and value of each line of JSONL."""
+def _json_rows(text: str, columns: Mapping[str, str], name: str) -> Iterator[tuple[str, object]]:
+    """Yield place and value of each line of JSONL, with our names of the fields."""
     for number, line in enumerate(text.rstrip().split("\n") if text.strip() else [], 1):
         where = f"{name}, line {number}"
         try:
-            yield where, parse_json(line, where)
+            row = parse_json(line, where)
         except DamagedArtifact as error:
             cause = error.__cause__
             raise BadRecords(
@@ -111,16 +114,19 @@ def _json_rows(text: str, name: str) -> Iterator[tuple[str, object]]:
                 "pandas: to_json(path, orient='records', lines=True); a table must be named .csv, .tsv or "
                 ".parquet"
             ) from None
+        if isinstance(row, dict) and columns:
+            row = dict(zip(_named(list(row), columns, where), row.values(), strict=True))
+        yield where, row
 
 
 def _named(theirs: Sequence[str], columns: Mapping[str, str], where: str) -> list[str]:
     """Return the name of each column as ours, or as the file has it.
 
-    A field that `columns` gives another name may keep its own in a file that lacks the other.
+    A field that `columns` renames may keep its own name in a file that lacks the other.
     """
-    named = [name for name in theirs if name]  # an index, or what a divider at the end of each line leaves
+    named = [name for name in theirs if name]  # empty: an index, or a divider at the end of each line
     if len(set(named)) < len(named):
-        raise BadRecords(f"{where}: two columns of one name; rename one")
+        raise BadRecords(f"{where}: two columns have one name; rename one")
     ours = {own: field for field, own in columns.items() if own in theirs}
     return [ours.get(name, f"other {name}" if name in ours.values() else name) for name in theirs]
 
@@ -152,14 +158,14 @@ def _parquet_rows(data: bytes, columns: Mapping[str, str], name: str) -> Iterato
 
 
 def _truth(values: Mapping[str, object]) -> dict[str, object]:
-    """Return what a table says of a canary as true or false; another word stays, and is refused."""
+    """Return whether a canary was inserted; another word stays, and is refused later."""
     inserted = values.get("inserted")
     return {} if inserted is None else {"inserted": _TRUTH.get(str(inserted).strip().casefold(), inserted)}
 
 
 @dataclass(frozen=True)
 class _TableRow:
-    """One row of a table: its cells, and the lines of the file that it was read from."""
+    """One row of a table: its cells and its lines of the file."""
 
     cells: list[str]
     lines: list[str]
@@ -167,12 +173,12 @@ class _TableRow:
 
     @property
     def has_bare_quotes(self) -> bool:
-        """Whether a quote is in a cell that is not in quotes, with the quotes in it doubled."""
+        """Whether a cell contains a quote but is not itself quoted with doubled quotes."""
         written, inside = "".join(self.lines).count('"'), "".join(self.cells).count('"')
         return inside > 0 and (written < 2 * inside + 2 or written % 2 == 1)
 
     def id_forms(self, divider: str, places: Sequence[int], size: int) -> set[tuple[str, ...]] | None:
-        """Return the forms of the ids of each line, or None if some line has too few cells to be a row."""
+        """Return the forms of the ids of each line, or None if a line has too few cells for a row."""
         pieces = [line.rstrip("\r\n").split(divider) for line in self.lines]
         if any(len(piece) < size for piece in pieces):
             return None
@@ -180,7 +186,7 @@ class _TableRow:
 
 
 def _form_of(cell: str) -> str:
-    """Return the form of an id: words with a digit are alike, and others of the same length and case."""
+    """Return the form of an id: words with a digit are equal, others if length and case agree."""
 
     def form(word: re.Match) -> str:
         letters = ("A" if letter.isupper() else "a" for letter in word[0])
@@ -192,13 +198,12 @@ def _form_of(cell: str) -> str:
 def _form_of_table(
     lines: Sequence[str], columns: Mapping[str, str], divider: str | None
 ) -> dict[str, object]:
-    """Return the form of a table as the csv module takes it.
+    """Return the options of the csv module for a table.
 
     Args:
         lines: of the file, the row of names first.
-        columns: field -> what the file calls it.
-        divider: what the file says of it; None: the one that gives the most names that we know, and then the
-            most names.
+        columns: field -> its name in the file.
+        divider: as the file states it; None: the one that gives the most known names, then the most names.
     """
     known = {*FIELDS, *columns.values()}
 
@@ -210,20 +215,20 @@ def _form_of_table(
         return sum(name.strip() in known for name in found), len(found)
 
     divider = divider or max(_DIVIDERS, key=names)
-    # Blanks after a divider, before names or before quotes.
+    # Blanks after a divider, in front of names or quotes.
     spaced = any(name.startswith(" ") for name in cells(lines[0], divider)[1:])
     spaced = spaced or any(re.match(' +"', cell) for cell in cells(lines[1], divider)[1:])
     return {"delimiter": divider, "skipinitialspace": spaced}
 
 
 def _rows_of_lines(lines: Sequence[str], first: int, name: str, form: Mapping) -> list[_TableRow]:
-    """Return the rows of a table, the row of names first and blank rows at its end left out.
+    """Return the rows of a table, the row of names first, without blank rows at the end.
 
     Args:
         lines: of the file, from the row of names on.
         first: the number of the first of them.
         name: of the file.
-        form: of the table, as the csv module takes it.
+        form: options of the csv module.
     """
     reader, rows, read = csv.reader(lines, strict=True, **form), [], 0
     try:
@@ -233,7 +238,7 @@ def _rows_of_lines(lines: Sequence[str], first: int, name: str, form: Mapping) -
     except csv.Error as error:
         raise BadRecords(
             f"{name}, row {len(rows)}: broken ({quoted(error)}); end lines with a line feed, put text in "
-            "double quotes, and those inside doubled (in R: qmethod='double')"
+            "double quotes, and double the quotes inside (in R: qmethod='double')"
         ) from None
     while rows and all(map(blank, rows[-1].cells)):
         rows.pop()
@@ -241,11 +246,12 @@ def _rows_of_lines(lines: Sequence[str], first: int, name: str, form: Mapping) -
 
 
 def _whole_rows(lines: Sequence[str], first: int, name: str, form: Mapping) -> list[_TableRow]:
-    """Return the rows of a table, as `_rows_of_lines`, after telling what its double quotes mean.
+    """Return the rows of a table, as `_rows_of_lines`, after deciding what its double quotes mean.
 
-    A program either puts text with quotes in double quotes, or writes quotes as they are. A note that begins
-    with a quote tells the two apart: read in the first way, it goes on until a note that ends with one, and
-    all rows between become one. A table with tabs that is whole without quoting is then read so.
+    Some programs put text with quotes in double quotes, others write quotes as they are. If the first rule
+    reads a note of the second kind that begins with a quote, the note continues until one that ends with a
+    quote, and all rows between them merge. So a table with tabs that is whole without quoting is read that
+    way.
     """
     filled = list(lines)
     while filled and blank(filled[-1]):
@@ -265,7 +271,7 @@ def _whole_rows(lines: Sequence[str], first: int, name: str, form: Mapping) -> l
 
 
 def _refuse_merged_rows(rows: Sequence[_TableRow], ours: Sequence[str], divider: str, name: str) -> None:
-    """Refuse a row of several lines, each of which has as many cells as the table and the ids of a row.
+    """Refuse a row of several lines if each of them looks like a row of its own.
 
     Args:
         rows: without the row of names.
@@ -274,7 +280,7 @@ def _refuse_merged_rows(rows: Sequence[_TableRow], ours: Sequence[str], divider:
         name: of the file.
     """
     text_at = ours.index("text") if "text" in ours else len(ours)
-    # From the end for a column after the text, which may hold dividers.
+    # Columns after the text count from the end, because the text may contain dividers.
     places = [
         place if place < text_at else place - len(ours)
         for place, field in enumerate(ours)
@@ -287,13 +293,13 @@ def _refuse_merged_rows(rows: Sequence[_TableRow], ours: Sequence[str], divider:
         if len(row.lines) > 1 and one is not None and (one <= known if places else bare):
             raise BadRecords(
                 f"{name}, row {number}: lines {row.first} to {row.first + len(row.lines) - 1} are one record "
-                "by their double quotes, and look like a record each; put every text in double quotes, "
-                "those inside doubled, or save the table as JSONL or Parquet"
+                "by their double quotes, but each looks like a record; put every text in double quotes, "
+                "double those inside, or save the table as JSONL or Parquet"
             )
 
 
 def _table_rows(text: str, columns: Mapping[str, str], name: str) -> Iterator[tuple[str, object]]:
-    """Yield place and cells by name of each row of a table, the row of names not counted."""
+    """Yield place and cells by name of each row of a table, after the row of names."""
     csv.field_size_limit(_LONGEST_CELL)
     said = _SEP.match(text)
     lines = list(io.StringIO(text[said.end() :] if said else text, newline="\n"))
@@ -307,14 +313,14 @@ def _table_rows(text: str, columns: Mapping[str, str], name: str) -> Iterator[tu
             raise BadRecords(f"{where}: is blank, or a line of dashes; remove it")
         if len(row.cells) != len(ours):
             raise BadRecords(
-                f"{where}: {len(row.cells)} cells under {len(ours)} names; put text that holds the divider, "
-                "quotes or line breaks in double quotes, and leave out row names that have no column"
+                f"{where}: {len(row.cells)} cells under {len(ours)} names; put text that contains the "
+                "divider, quotes, or line breaks in double quotes, and leave out row names without a column"
             )
         yield where, _cells(dict(zip(ours, row.cells, strict=True)))
 
 
 def _cells(row: dict[str, str]) -> dict[str, object]:
-    """Return one row of a table; an empty or missing value is left out, but a text or a patient."""
+    """Return one row of a table without missing values; a missing text or patient becomes empty."""
     absent = {"patient_id": NOTHING, "note_id": NOTHING, "text": MISSING}
     row = {name: "" if cell.strip() in absent.get(name, ()) else cell for name, cell in row.items()}
     values = {name: cell for name, cell in row.items() if not blank(cell) or name in ("text", "patient_id")}
@@ -323,25 +329,58 @@ def _cells(row: dict[str, str]) -> dict[str, object]:
     return values | _truth(values)
 
 
-def _renamed(rows: Iterable[tuple[str, object]], columns: Mapping[str, str]) -> Iterator[tuple[str, object]]:
-    """Yield rows of JSON with the fields by our names."""
-    for where, row in rows:
-        if isinstance(row, dict) and columns:
-            row = dict(zip(_named(list(row), columns, where), row.values(), strict=True))
-        yield where, row
+def _filled(text: str) -> str:
+    if blank(text):
+        raise ValueError("is empty")
+    if "\0" in text:
+        raise ValueError("contains a NUL character; remove it")
+    return text
+
+
+_Filled = Annotated[StrictStr, AfterValidator(_filled)]
+_PROBLEMS = {
+    "missing": "is missing",
+    "string_type": "must be text: a string in quotes, or a column of text",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list of strings",
+    "string_unicode": "contains half of a character (a lone surrogate); remove it",
+    "model_type": "must be an object with named fields, in braces",
+}
+
+
+class TextRow(BaseModel):
+    """A synthetic text."""
+
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+    text: _Filled
+
+
+class RecordRow(TextRow):
+    """A record of a patient."""
+
+    patient_id: _Filled
+    note_id: _Filled | None = None
+    identifiers: list[_Filled] | None = None
+
+
+class CanaryRow(TextRow):
+    """A canary."""
+
+    inserted: StrictBool
 
 
 def read_rows(
-    path: str | Path, columns: Mapping[str, str] | None = None
-) -> tuple[str, Iterator[tuple[str, object]]]:
-    """Return the SHA-256 of a file, and place and values of each of its records.
+    path: str | Path, kind: type[BaseModel], columns: Mapping[str, str] | None = None
+) -> tuple[str, list[tuple[str, BaseModel]]]:
+    """Return the SHA-256 of a file, and place and checked fields of each of its records.
 
     Args:
-        path: JSONL, or `.csv`, `.tsv` and `.parquet`.
-        columns: field -> what the file calls it, where it calls it otherwise.
+        path: JSONL, or `.csv`, `.tsv`, and `.parquet`.
+        kind: the fields of a record: `TextRow`, `RecordRow`, or `CanaryRow`.
+        columns: field -> its name in the file, if that differs.
 
     Raises:
-        BadRecords: there is no such file, or it is broken; the message names file and row.
+        BadRecords: the file is missing or broken, or a field is wrong; the message names file and row.
     """
     name, columns = name_of(path), dict(columns or {})
     if not is_there(path) or not Path(path).is_file():
@@ -352,5 +391,17 @@ def read_rows(
     elif form in (".csv", ".tsv"):
         rows = _table_rows(_decoded(data, name), columns, name)
     else:
-        rows = _renamed(_json_rows(_decoded(data, name), name), columns)
-    return hashlib.sha256(data).hexdigest(), rows
+        rows = _json_rows(_decoded(data, name), columns, name)
+    return hashlib.sha256(data).hexdigest(), [(where, _checked(where, kind, row)) for where, row in rows]
+
+
+def _checked(where: str, kind: type[BaseModel], row: object) -> BaseModel:
+    try:
+        return kind.model_validate(row)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"])) or "the record"
+        problem = _PROBLEMS.get(first["type"]) or str(first.get("ctx", {}).get("error", "is invalid"))
+        if first["type"] == "missing":
+            problem += f"; if the file has another name for it, give that in columns, such as '{field}=...'"
+        raise BadRecords(f"{where}: {field} {problem}") from None

@@ -1,33 +1,78 @@
 """From tests to one of three words, none of which is "safe".
 
-    flagged        an attack succeeds beyond chance, and nothing but training explains it
-    undecided      the files, or the tools, could explain it as well: the figures do not judge the model
+    flagged        an attack succeeds beyond chance, and only training explains it
+    undecided      the files, or the tools, could explain it: the figures do not judge the model
     nothing found  at a stated sensitivity: weaker leaks, and stronger attackers, are not excluded
 
-Canaries are judged apart: a coin chose them, so no difference between two files can explain what is found.
+Canaries are judged separately: a coin chose them, so no difference between two files can explain their
+result.
 
-Attacks, canaries and counts of what is repeated are asked with the groups exchanged as well. What that finds
-is not a leak of the records, and not a clean bill either: the files may be exchanged, or the model trained on
-the held-out patients instead. What a leak itself can turn round (`membership.LEAK_CAN_INVERT`, and the
-surest few of every attack) explains nothing away, but is not a clean bill. Singling out, and what a model
-writes, for it begins as held-out notes do, are not asked so.
+Attacks, canaries, and counts of repeated text are also tested with the groups swapped. A finding there is not
+a leak of the records, but it rules out "nothing found": the files may be swapped, or the model may be trained
+on the held-out patients. Tests that a leak itself can invert (`membership.LEAK_CAN_INVERT`, and the surest
+few of every attack) excuse no finding, but rule out "nothing found", too. Singling out, and texts that a
+model writes after openings of held-out notes, are not swapped.
 """
 
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from types import MappingProxyType
 
-from privaudit.probes.blind import BlindBaseline
-from privaudit.probes.canaries import CanaryResult
-from privaudit.probes.membership import LEAK_CAN_INVERT, Attack, broken_controls
-from privaudit.probes.memorization import PatientShares
-from privaudit.words import AttackTest, Cause, Check, Part, Reason, Statement, TestKey, name_of_test
+from privaudit.membership import (
+    LEAK_CAN_INVERT,
+    Attack,
+    AttackTest,
+    BlindBaseline,
+    Part,
+    broken_controls,
+)
+from privaudit.memorization import CanaryResult, Check, PatientShares
 from privhelpers.stats import adjust
 
 FLAGGED, UNDECIDED, NOTHING_FOUND = "flagged", "undecided", "nothing found"
-# Tests of what is repeated: it is not a record of the other file's patients, so that no exchange explains it.
+# Tests of repeated text: swapped files do not explain it.
 _REPEATED = frozenset({Check.COMPLETIONS, Check.COPIES, Check.DISCLOSURES})
+
+
+TestKey = AttackTest | Check
+
+
+class Cause(StrEnum):
+    """Explanations of a difference other than training; keys of `explanations`."""
+
+    WORDS = "words"
+    SHAPE = "shape"
+    RARITY = "rarity"
+    UNTRAINED = "untrained"
+    REFERENCE = "reference"
+    TOOLS = "tools"
+    EXCHANGED = "exchanged"
+    INVERTED = "inverted"
+
+
+class Reason(StrEnum):
+    """Reasons of a verdict; keys of `reasons`."""
+
+    CANARIES = "canaries"
+    CLAIM = "claim"
+    BEYOND = "beyond"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A reason or an explanation, with the values of its sentence.
+
+    Attributes:
+        key: of its sentence.
+        values: in the order of the sentence's placeholders; for `Reason.BEYOND`, the last two are the test
+            with the smallest p-value and whether others tie with it.
+    """
+
+    key: Reason | Cause
+    values: tuple = ()
 
 
 @dataclass(frozen=True)
@@ -38,9 +83,9 @@ class TestResult:
         key: what was tested.
         p: its p-value.
         adjusted: the same after Holm's correction for all tests of the audit.
-        coin: whether a coin chose who is in, so that nothing but training can explain it.
-        reverse: the p-value with the two groups exchanged, corrected for as many such tests; None: not asked.
-        turned: whether a leak can make that small, too, so that it excuses no finding.
+        coin: whether a coin chose the members, so only training can explain it.
+        reverse: the p-value with the two groups swapped, corrected among these tests; None: not tested.
+        turned: whether a leak can make `reverse` small, so that it excuses no finding.
     """
 
     key: TestKey | str
@@ -50,11 +95,6 @@ class TestResult:
     reverse: float | None = None
     turned: bool = False
 
-    @property
-    def name(self) -> str:
-        """What was tested, in plain words."""
-        return name_of_test(self.key)
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -62,9 +102,9 @@ class Verdict:
 
     Attributes:
         outcome: "flagged", "undecided" or "nothing found".
-        reasons: why; `words.sentence` says each.
+        reasons: as keys with values; `words.sentence` words them.
         tests: every test that could have flagged the model.
-        explanations: what else than training could explain a difference; empty where nothing was found.
+        explanations: other than training, of a difference; empty if nothing was found.
     """
 
     outcome: str
@@ -80,13 +120,13 @@ def p_values_by_test(
     *,
     exchanged: Collection[str],
 ) -> tuple[dict[TestKey, float], dict[TestKey, float], set[TestKey]]:
-    """Return p-values by test, the same with the two groups exchanged, and which of those a leak can raise.
+    """Return p-values by test, the same with the groups swapped, and which swapped tests a leak can trigger.
 
     Args:
         attacks: on membership.
-        counts: patients that something happened to, by test; None where it could not be asked.
+        counts: affected patients, by test; None if not measured.
         canaries: the canaries, if there are any.
-        exchanged: tests of counts that held-out patients raise just as members do, if they were used.
+        exchanged: tests of counts that are swapped, too.
     """
     p_values: dict[TestKey, float] = {}
     reverse: dict[TestKey, float] = {}
@@ -97,7 +137,7 @@ def p_values_by_test(
         tests = [AttackTest(attack.name, part) for part in Part]
         p_values |= zip(tests, attack.p, strict=True)
         reverse |= zip(tests, attack.reverse_p, strict=True)
-    # Of those with few accused: scores of members may be higher and vary less.
+    # The surest few: scores of members may be higher and vary less.
     turned = {test for test in reverse if test.part == Part.FEW or test.attack in LEAK_CAN_INVERT}
     for check, one in asked.items():
         p_values[check] = one.p
@@ -113,15 +153,15 @@ def alternative_explanations(
     *,
     alpha: float,
 ) -> tuple[Statement, ...]:
-    """Return what else than training could explain a difference between the two files.
+    """Return explanations of a difference between the two files other than training.
 
-    Each baseline gets the whole error: to overlook a difference would blame the model for it, to see one that
-    is not there costs a verdict and wrongs no one.
+    Each baseline gets the whole error: a missed difference would blame the model, but a false one only leaves
+    the verdict undecided.
 
     Args:
         blind: the baselines that never saw the model.
         attacks: with their control on fresh weights.
-        reference_p: of the loss attack on the reference model, either way round, if there is one.
+        reference_p: of the loss attack on the reference model, in either direction, or None.
         alpha: error of each, in (0, 1).
     """
     explanations = [
@@ -138,7 +178,7 @@ def alternative_explanations(
 
 
 def clearest(tests: Sequence[TestResult]) -> tuple[TestKey | str, bool]:
-    """Return which of some tests has the smallest p-value, and whether others share it."""
+    """Return the test with the smallest p-value, and whether others tie with it."""
     least = min(test.p for test in tests)
     first = [test.key for test in tests if test.p == least]
     return first[0], len(first) > 1
@@ -153,20 +193,19 @@ def decide(
     invertible: Collection[TestKey | str] = (),
     alpha: float,
 ) -> Verdict:
-    """Conclude.
+    """Return the verdict.
 
-    What is found with the two groups exchanged turns "nothing found" into "undecided". It also explains what
-    attacks and risks find the right way round, but no notes or strings of members that come back: of
-    exchanged files, those that come back are the others. Canaries that were kept out and look inserted
-    explain nothing that the files show.
+    A finding with the groups swapped turns "nothing found" into "undecided". It also explains findings of
+    attacks and risks, but not notes or strings of members that come back: with swapped files, those of the
+    other group would. Canaries that were kept out and look inserted explain no finding about the files.
 
     Args:
         p_values: of every test; `Check.CANARIES` is the one that a coin decided.
         explanations: from `alternative_explanations`.
-        canaries: the canaries, if there are any; the bound against a claim has an error of its own.
-        swapped: p-values with the two groups exchanged, of those tests that were asked so, corrected apart.
-        invertible: those that a leak can raise: they take back "nothing found", and no finding.
-        alpha: chance of flagging a model that learned nothing by any of the tests, in (0, 1).
+        canaries: the canaries, if any; the bound against a claim has its own error.
+        swapped: p-values with the groups swapped, corrected among themselves.
+        invertible: swapped tests that a leak can trigger: they rule out "nothing found", but excuse nothing.
+        alpha: probability of flagging a model that learned nothing by any of the tests, in (0, 1).
 
     Source: Holm 1979.
     """
@@ -180,7 +219,7 @@ def decide(
     certain = [Statement(Reason.CANARIES) for test in beyond if test.coin]
     claim = canaries and canaries.claim
     if claim and claim.refuted:
-        certified = math.floor(100 * claim.lower.epsilon_lower) / 100  # as many digits as the sentence shows
+        certified = math.floor(100 * claim.lower.epsilon_lower) / 100  # with the digits of the sentence
         certain.append(Statement(Reason.CLAIM, (claim.epsilon, certified, 100 * claim.lower.confidence)))
     others = [test for test in beyond if not test.coin]
     reasons = list(certain)
@@ -193,9 +232,9 @@ def decide(
     exchanged = other_way if held_out - {coin, *invertible} else []
     repeated = _REPEATED & {test.key for test in others}
     if certain or (others and not explanations and (repeated or not exchanged)):
-        # An exchange explains nothing of what is repeated, and is told beside it.
-        beside, why = (exchanged, ()) if repeated else ((), exchanged)
-        return Verdict(FLAGGED, (*reasons, *beside, *inverted), tests, (*explanations, *why))
+        # Swapped files do not explain repeated text, so they are a further reason.
+        also, why = (exchanged, ()) if repeated else ((), exchanged)
+        return Verdict(FLAGGED, (*reasons, *also, *inverted), tests, (*explanations, *why))
     explanations = (*explanations, *other_way, *inverted)
     if explanations:
         return Verdict(UNDECIDED, explanations, tests, explanations)

@@ -1,119 +1,46 @@
-"""The keys of what an audit tests, finds and tells, and the words for them.
+"""The words of a report, above all of its first page: what was found, what was not tested, what to do next.
 
-Every decision uses the keys. The words come last, from `wording.yml`: rewording, translating or reordering
-that file changes no figure and no verdict.
+Every decision uses keys. The words come last, from `wording.yml`: rewording, translating or reordering that
+file changes no figure and no verdict.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
 from enum import StrEnum
-from pathlib import Path
-from typing import NamedTuple
 
-from privhelpers.artifacts import parse_yaml
+from privaudit.audit import Audit
+from privaudit.membership import WORDING, AttackName, AttackTest
+from privaudit.memorization import Check
+from privaudit.verdict import (
+    FLAGGED,
+    NOTHING_FOUND,
+    UNDECIDED,
+    Cause,
+    Reason,
+    Statement,
+    TestKey,
+    clearest,
+)
+from privhelpers.attacks.scores import as_plain
+from privhelpers.stats import Interval
 
-
-class AttackName(StrEnum):
-    """An attack on membership; keys of `attacks`."""
-
-    LOSS = "loss"
-    ZLIB = "zlib"
-    MIN_K = "min_k"
-    MIN_K_PLUS_PLUS = "min_k_plus_plus"
-    LOWER_CASE = "lower_case"
-    REFERENCE = "reference"
-    EZ_MIA = "ez_mia"
-    WBC = "wbc"
-    WORDS = "words"
-    CLOSEST = "closest"
-    COVERED = "covered"
-
-
-class Part(StrEnum):
-    """The two tests of an attack, in the order of its p-values; keys of `attack_tests`."""
-
-    ALL = "all"
-    FEW = "few"
-
-
-class Check(StrEnum):
-    """A test that is not of an attack on membership; keys of `tests`."""
-
-    COMPLETIONS = "completions"
-    DISCLOSURES = "disclosures"
-    CANARIES = "canaries"
-    COPIES = "copies"
-    SINGLING_OUT = "singling_out"
-    LINKABILITY = "linkability"
-    INFERENCE = "inference"
-
-
-class AttackTest(NamedTuple):
-    """One test of an attack."""
-
-    attack: str
-    part: Part
-
-
-TestKey = AttackTest | Check
-
-
-class Cause(StrEnum):
-    """What else than training may explain a difference; keys of `explanations`."""
-
-    WORDS = "words"
-    SHAPE = "shape"
-    RARITY = "rarity"
-    UNTRAINED = "untrained"
-    REFERENCE = "reference"
-    TOOLS = "tools"
-    EXCHANGED = "exchanged"
-    INVERTED = "inverted"
-
-
-class Reason(StrEnum):
-    """Why an audit concludes what it does; keys of `reasons`."""
-
-    CANARIES = "canaries"
-    CLAIM = "claim"
-    BEYOND = "beyond"
-    NOTHING = "nothing"
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A reason or an explanation, with the values that its sentence names.
-
-    Attributes:
-        key: what is stated.
-        values: in the order of the sentence's placeholders; of `Reason.BEYOND`, the last two are the clearest
-            test and whether others are as clear.
-    """
-
-    key: Reason | Cause
-    values: tuple = ()
+# Attacks with a reference model, attacks on synthetic texts, and risks of written texts.
+_REFERENCE = (AttackName.REFERENCE, AttackName.EZ_MIA, AttackName.WBC)
+_TEXTS = (AttackName.WORDS, AttackName.CLOSEST, AttackName.COVERED)
+_RISKS = (Check.SINGLING_OUT, Check.LINKABILITY, Check.INFERENCE)
+_CHECKED = (Cause.EXCHANGED, Cause.INVERTED, Cause.REFERENCE)  # what to check before anything else
 
 
 class Recipient(StrEnum):
-    """Who may receive what was audited, in the order of the report; keys of `recipients`."""
+    """Recipients of what was audited, in the order of the report; keys of `recipients`."""
 
     READERS = "readers"
     CONTRACT = "contract"
     ANYONE = "anyone"
 
 
-class Limit(StrEnum):
-    """Why not all patients were asked about; keys of `coverage.short` and of `details.coverage.why`."""
-
-    MINUTES = "minutes"
-    OPTIONS = "options"
-
-
-WORDING = parse_yaml(Path(__file__).with_name("wording.yml").read_text(encoding="utf-8"))
-
-
 def name_of_test(test: TestKey | str) -> str:
-    """Return what was tested in plain words; a test that `wording.yml` does not know keeps its name."""
+    """Return the name of a test in plain words; an unknown test keeps its name."""
     if isinstance(test, AttackTest):
         words = WORDING["attacks"][test.attack], WORDING["attack_tests"][test.part]
         return WORDING["attack_test"].format(*words)
@@ -121,7 +48,7 @@ def name_of_test(test: TestKey | str) -> str:
 
 
 def name_of_clearest(test: TestKey | str, tied: bool) -> str:
-    """Return in words which test is the clearest, or among the clearest."""
+    """Return a phrase for the test with the smallest p-value, perhaps tied."""
     return WORDING["reasons"]["tied" if tied else "clearest"].format(name_of_test(test))
 
 
@@ -139,7 +66,7 @@ def format_percent(value: float, *, up: bool = False) -> str:
 
     Args:
         value: in [0, 1].
-        up: whether to round up, for what may have been missed.
+        up: whether to round up.
 
     >>> [format_percent(share) for share in (0.974, 0.004, 0.0, 0.732)], format_percent(0.732, up=True)
     (['97', '0.4', '0', '73'], '74')
@@ -157,3 +84,206 @@ def format_p(p: float) -> str:
     ('0.031', '3.1e-04')
     """
     return f"{p:.2g}" if p >= 0.001 else f"{p:.1e}"
+
+
+def words_of(audit: Audit) -> dict:
+    """Return the sentences for what was audited."""
+    return WORDING if audit.is_of_model else _over(WORDING, WORDING["synthetic"])
+
+
+def _over(usual: Mapping, own: Mapping) -> dict:
+    """Return a mapping updated with another one, at every depth."""
+    deeper = {
+        key: _over(usual[key], value) if isinstance(usual.get(key), Mapping) else value
+        for key, value in own.items()
+    }
+    return {**usual, **deeper}
+
+
+def short_coverage(coverage: Mapping) -> str:
+    """Return how many patients were tested, or "" if all were."""
+    people = (*coverage["members"]["patients"], *coverage["held_out"]["patients"])
+    return "" if coverage["whole"] else WORDING["coverage"].format(*people)
+
+
+def _figure(words: Mapping, share: Interval, against: Interval | None, control: str = "") -> dict:
+    """Return one of the three figures; guessing replaces a control that was not measured."""
+    figure = dict(words)
+    shares = []
+    for one in filter(None, (share, against)):
+        value, *ends = (format_percent(rate) for rate in as_plain(one))
+        shares.append({"value": value, "interval": WORDING["interval"].format(*ends)})
+    if against is None:
+        shares.append({"value": figure["guessing"], "interval": ""})
+        control, figure["guessing"] = WORDING["details"]["by_guessing"], ""
+    return {**figure, **shares[0], "control": control or figure["control"], "control_figures": shares[1]}
+
+
+def key_figure(audit: Audit) -> dict:
+    """Return the figure of the first page with its interval and its control."""
+    loss, words, controls = audit.attacks[0], words_of(audit)["key_figure"], WORDING["controls"]
+    if loss.untrained is None:
+        return _figure(words, loss.patient.auc, loss.nulls["held_out"], controls["halves"])
+    return _figure(words, loss.patient.auc, loss.untrained.auc, controls["untrained"])
+
+
+def more_figures(audit: Audit) -> list[dict]:
+    """Return the two figures of the details."""
+    loss, words = audit.attacks[0], words_of(audit)["details"]["key_figures"]
+    null, nothing = loss.untrained, WORDING["controls"]["untrained"]
+    few = _figure(words["few"], loss.patient.tpr_at_1pct_fpr, null and null.tpr_at_1pct_fpr, nothing)
+    if not audit.is_of_model:
+        name, patients = "copies", audit.copies.by_patient
+    elif audit.completions is None:
+        return [few, _figure(words["top1"], *audit.top1)]
+    else:
+        name, patients = "completions", audit.completions.by_patient
+    return [few, _figure(words[name], patients.members.interval, patients.heldout.interval)]
+
+
+def _tested(audit: Audit) -> list[str]:
+    """Return what was tested, one phrase each."""
+    words, asked = words_of(audit)["tested"], []
+    for member in (True, False):
+        notes = audit.sample.of(member=member)
+        asked += [len({note.patient for note in notes}), len(notes)]
+    done = [words["sample"].format(*asked), words["attacks"].format(len(audit.attacks))]
+    if not audit.is_of_model:
+        texts = audit.files.synthetic.texts
+        done.insert(1, words["texts"].format(len(texts), len(set(texts))))
+        done.append(words["copies"])
+    elif audit.completions is not None:
+        done.append(words["completions"])
+    if len(audit.risks) == len(_RISKS):
+        done.append(words["risks"])
+    else:
+        done += [WORDING["tests"][name] for name in audit.risks]
+    if audit.disclosures is not None:
+        done.append(words["disclosures"].format(audit.disclosures.texts))
+    if audit.canaries is not None:
+        done.append(words["canaries"].format(audit.canaries.inserted + audit.canaries.kept_out))
+    return [*done, words["blind"]]
+
+
+def _not_tested(audit: Audit) -> list[str]:
+    """Return what was not tested."""
+    left, not_applied = list(words_of(audit)["not_tested"]), words_of(audit)["not_applied"]
+    if audit.is_of_model and not audit.target.is_causal:
+        left.insert(2, not_applied["texts"])
+    elif audit.disclosures is None or (audit.is_of_model and audit.completions is None):
+        left.insert(2, not_applied["copies"])
+    if audit.canaries is None:
+        left.insert(2, not_applied["canaries"])
+    if audit.is_of_model and audit.reference:
+        left.insert(2, not_applied["reference"])
+    return [*left, *(not_applied["here"].format(what) for what in _inapplicable(audit))]
+
+
+def _inapplicable(audit: Audit) -> list[str]:
+    """Return the attacks and risks that could not be measured, in plain words.
+
+    The tokenizer ignores case, the reference model has other tokens, every note scores the same, or the files
+    contain too little.
+    """
+    asked, writes = list(_TEXTS), not audit.is_of_model or audit.target.is_causal
+    if audit.is_of_model:
+        unasked = {*_TEXTS, *(() if audit.reference else _REFERENCE)}
+        unasked |= set() if audit.settings.lower_case else {AttackName.LOWER_CASE}
+        asked = [name for name in AttackName if name not in unasked]
+    missing = [WORDING["attacks"][name] for name in asked if name not in {one.name for one in audit.attacks}]
+    return missing + [WORDING["tests"][name] for name in _RISKS if writes and name not in audit.risks]
+
+
+def _found(audit: Audit) -> str:
+    """Return what was found beyond chance, in one sentence."""
+    words, verdict = WORDING["answers"]["found"], audit.verdict
+    beyond = [test for test in verdict.tests if test.adjusted <= audit.settings.share]
+    if verdict.outcome == NOTHING_FOUND:
+        weakest = format_percent(audit.sensitivity.auc, up=True)
+        return words[NOTHING_FOUND].format(len(verdict.tests), weakest)
+    if verdict.explanations or not beyond:  # not blamed on training, or not a test
+        return sentence(verdict.reasons[0])
+    claim = audit.canaries and audit.canaries.claim
+    refuted = claim and claim.refuted and WORDING["reasons"]["refuted"].format(claim.epsilon)
+    return words[FLAGGED].format(
+        len(beyond), len(verdict.tests), refuted or name_of_clearest(*clearest(beyond))
+    )
+
+
+def _checked_first(audit: Audit) -> list[str]:
+    """Return what to check in the files first, if that may explain an undecided verdict."""
+    told = {one.key for one in audit.verdict.explanations} if audit.verdict.outcome == UNDECIDED else ()
+    return [words_of(audit)["check"][cause] for cause in _CHECKED if cause in told]
+
+
+def _next(audit: Audit) -> list[str]:
+    """Return what to do next."""
+    first, verdict = _checked_first(audit), audit.verdict
+    if first and [one.key for one in verdict.explanations] == [Cause.INVERTED]:
+        return first  # the held-out patients are not in question
+    return [*first, *words_of(audit)["next"][verdict.outcome]]
+
+
+def _four_answers(audit: Audit) -> dict[str, str]:
+    """Return the answers to the four questions of the person who decides, one sentence each."""
+    words, verdict, first = words_of(audit)["answers"], audit.verdict, _checked_first(audit)
+    sides = (audit.sample.texts_by_patient(member=member) for member in (True, False))
+    return {
+        "tested": words["tested"].format(*map(len, sides), len(verdict.tests)),
+        "found": _found(audit),
+        "not_tested": words["not_tested"],
+        "next": first[0] if first else words["next"][verdict.outcome],
+    }
+
+
+def _terms(audit: Audit) -> list[list[str]]:
+    """Return the glossary of the first page."""
+    terms = dict(WORDING["terms"])
+    if audit.canaries is None:
+        del terms["canaries"]
+    if audit.verdict.outcome == UNDECIDED:
+        del terms["differential_privacy"]
+    percent = 100 * audit.settings.alpha
+    return [[one["term"], one["meaning"].format(percent)] for one in terms.values()]
+
+
+def answers(audit: Audit, coverage: Mapping) -> dict:
+    """Return what both the file and its first page contain."""
+    words, verdict = words_of(audit), audit.verdict
+    name = audit.target.name if audit.is_of_model else audit.files.synthetic.name
+    headline = words["headlines"][verdict.outcome]
+    return {
+        "title": words["title"].format(name),
+        "headline": f"{headline} {short_coverage(coverage)}".strip(),
+        "answers": _four_answers(audit),
+        "reasons": [sentence(reason) for reason in verdict.reasons],
+        "tested": _tested(audit),
+        "not_tested": _not_tested(audit),
+        "next": _next(audit),
+    }
+
+
+def first_page(audit: Audit, coverage: Mapping, made: str) -> dict:
+    """Return every word of the first page."""
+    words, outcome = words_of(audit), audit.verdict.outcome
+    first, named = words["first_page"], ""
+    about = [first["about"].format(audit.files.members.name)]
+    if made:
+        about.append(first["made"].format(made))
+    if audit.disclosures is not None:
+        sides = audit.disclosures.by_patient.members, audit.disclosures.by_patient.heldout
+        named = first["named"].format(*(number for side in sides for number in (side.hits, side.of)))
+    levels = [
+        [first["recipient"].format(words["recipients"][who]), words["severity"][outcome][who]]
+        for who in Recipient
+    ]
+    return {
+        **answers(audit, coverage),
+        "about": " ".join(about),
+        "key_figure": key_figure(audit),
+        "beside": first["judges_nothing"] if outcome == UNDECIDED else "",
+        "named": named,
+        "severity": levels,
+        "terms": _terms(audit),
+        "labels": dict(WORDING["labels"]),
+    }

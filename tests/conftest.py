@@ -15,7 +15,7 @@ import pytest
 from patience import LIMIT_SECONDS
 
 from bookmaker.runner import fingerprint
-from privaudit import browser
+from privaudit import console
 
 ROOT = Path(__file__).parents[1]
 # Files that read the smoke profile. The first begins it before all else; the others wait for it, so that
@@ -163,10 +163,10 @@ class Patient:
 @pytest.fixture(scope="module")
 def chromium():
     """Yield a headless Chromium; its absence is a failure, since an unseen site counts as broken."""
-    path = browser.require_chromium("looks at the site")
+    path = console.require_chromium("looks at the site")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=browser._arguments())
+        opened = playwright.chromium.launch(executable_path=path, args=console._arguments())
         yield Patient(opened)
         opened.close()

@@ -17,8 +17,9 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 import privaudit
 from privaudit import cli
 from privaudit.loading import TextTokenizer
-from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED
-from privaudit.words import WORDING, AttackName, AttackTest, Cause, Part, Reason, Statement
+from privaudit.membership import AttackName, AttackTest, Part
+from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, Cause, Reason, Statement
+from privaudit.words import WORDING
 from privhelpers import models, rng, training
 
 SENTENCE = (

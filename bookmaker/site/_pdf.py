@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from bookmaker.runner import published
 from bookmaker.site._build import FIRST_PAGE, TITLE
-from privaudit import browser
+from privaudit import console
 from privhelpers import __version__
 from privhelpers.artifacts import parse_yaml
 from privhelpers.errors import RunFailed
@@ -101,7 +101,7 @@ def render(html: Path, book: dict[str, Any]) -> bytes:
         _assemble(tab, book, server)
 
     try:
-        return browser.print_pdf(fill, "the book", viewport=PAPER)
+        return console.print_pdf(fill, "the book", viewport=PAPER)
     except RunFailed:
         server.check()  # the likelier cause
         raise

@@ -17,7 +17,7 @@ from bookmaker.runner.chain import SLUGS
 from bookmaker.site import __main__ as command
 from bookmaker.site import _pdf
 from bookmaker.site._pdf import TITLE
-from privaudit import browser
+from privaudit import console
 from privhelpers.errors import RunFailed
 
 pytestmark = pytest.mark.browser
@@ -187,7 +187,7 @@ def test_a_refusal_keeps_the_older_pdf(printed, monkeypatch, capsys):
     older = place.read_bytes()
     monkeypatch.chdir(root)
     monkeypatch.setattr(command, "die_with_parent", lambda: None)
-    monkeypatch.setattr(browser.shutil, "which", lambda name: None)
+    monkeypatch.setattr(console.shutil, "which", lambda name: None)
     assert command.main(["pdf", "--profile", "toy"]) == 2
     message = capsys.readouterr().err
     assert message.startswith("refused: no Chromium") and "apt-get install chromium" in message

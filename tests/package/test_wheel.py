@@ -100,7 +100,7 @@ def test_the_command_says_what_it_takes_and_tries_a_model_that_it_does_not_audit
     assert done.returncode == 0 and "--synthetic" in done.stdout and "exit codes:" in done.stdout
     before = set(installed.elsewhere.rglob("*"))
     done = installed.privai_leak("audit", "--dry-run", "--model=net", *FILES)
-    assert done.returncode == 0 and "100 patients would be asked about" in done.stderr, done.stderr
+    assert done.returncode == 0 and "100 patients would be tested" in done.stderr, done.stderr
     assert done.stderr.endswith("nothing was made: this was a dry run\n")
     assert set(installed.elsewhere.rglob("*")) == before
     done = installed.privai_leak("audit", "--model=gone", *FILES)

@@ -175,7 +175,7 @@ BAD = {
     "code": ({"auto_map": {"a": "b"}}, "auto_map"),
     "a library": ({"megatron_config": {"x": 1}, "megatron_core": "os"}, "megatron_config"),
     "an unset library": ({"megatron_config": {}, "megatron_core": "os"}, None),
-    "unknown": ({"somebody": 7}, "somebody"),
+    "unknown": ({"someone": 7}, "someone"),
     "gaussian": ({"init_lora_weights": "gaussian"}, None),
     "PiSSA": ({"init_lora_weights": "pissa_niter_4"}, "init_lora_weights"),
     "OLoRA": ({"init_lora_weights": "olora"}, "init_lora_weights"),
@@ -190,7 +190,7 @@ SPOILED = {
 
 
 @pytest.mark.parametrize("kind", [*BAD, *SPOILED, "pickled", "other base", "another vocabulary"])
-def test_an_adapter_that_is_not_plain_or_not_of_its_base_is_refused(base, tmp_path, kind):
+def test_a_special_or_foreign_adapter_is_refused(base, tmp_path, kind):
     under, words = base("gpt2"), "does not fit its base"
     start = base("gpt2")
     if kind == "another vocabulary":

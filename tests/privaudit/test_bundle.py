@@ -95,11 +95,13 @@ def test_the_line_says_what_holds_and_who_signed(verified, files, key, tmp_path)
     holds, line = verified(data)
     epsilon = ledger.verify(files["ledgers/ledger.jsonl"], "x").epsilon
     assert holds and "Audit of “net”; undecided; " in line
-    assert f"dp-8 epsilon {rounded_up(epsilon):g} at delta 1e-05" in line and bundle.WORDS["brought"] in line
+    assert (
+        f"dp-8 epsilon {rounded_up(epsilon):g} at delta 1e-05" in line and bundle.WORDS["user_ledger"] in line
+    )
     assert "unsigned, so it shows damage" in line and bundle.sha256(data) in line
-    assert not verified(data, public)[0], "a key was named, and nobody signed"
+    assert not verified(data, public)[0], "a key was named, and no one signed"
     signed = bundle.make(files, key)
-    assert "by whom was not checked" in verified(signed)[1]
+    assert "the signer was not checked" in verified(signed)[1]
     assert "signed by the key that was named" in verified(signed, public)[1]
     assert bundle.make(files, key) == signed, "the same files give the same bytes"
 
@@ -128,7 +130,7 @@ def test_files_that_would_grow_are_not_read(monkeypatch, files):
         bundle.unpack(bundle.make(files))
 
 
-def test_whoever_lacks_the_key_cannot_replace_a_signed_bundle(verified, files, key, tmp_path):
+def test_without_the_key_no_one_can_replace_a_signed_bundle(verified, files, key, tmp_path):
     _, public = pem(tmp_path, key)
     mallory = Ed25519PrivateKey.generate()
     lie = {**files, "report.html": b"<p>nothing found</p>"}
@@ -159,7 +161,7 @@ def test_a_ledger_that_is_damaged_or_states_no_guarantee_is_refused(verified, fi
     assert not verified({"ledgers/l.jsonl": broken, SUMS: sums.encode()})[0]
 
 
-def test_what_a_stranger_wrote_moves_no_cursor(verified, files):
+def test_control_characters_are_spelled_out(verified, files):
     name = "\x1b[2J\0\n"
     assert first_difference({name: "1"}, {}) == r"\x1b[2J\x00\n is gone"
     assert first_difference({}, {name: "1"}) == r"\x1b[2J\x00\n was added"
@@ -215,7 +217,7 @@ def test_a_profile_has_a_bundle(book, tmp_path, monkeypatch, capsys, key):
     assert cli.main(["verify", f"--bundle={path}"]) == 0
     line = capsys.readouterr().out
     assert "toy; dp-8 epsilon" in line and "unsigned" in line
-    assert bundle.WORDS["brought"] not in line, "its ledgers are those of its own runs"
+    assert bundle.WORDS["user_ledger"] not in line, "its ledgers are those of its own runs"
     names = bundle.unpack(path.read_bytes()).keys()
     assert {"manifest.json", "summary.json", "measurements.jsonl", "figures/fig-bars.png"} <= names
     assert len([name for name in names if name.startswith("ledgers/dp-eps-")]) == 3

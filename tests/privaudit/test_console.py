@@ -9,7 +9,7 @@ import pytest
 
 from privaudit import console
 from privhelpers.artifacts import repository_root, write_atomic
-from privhelpers.errors import ArtifactUnavailable, MissingArtifact
+from privhelpers.errors import ArtifactUnavailable, BadRecords, MissingArtifact, RunFailed
 
 
 def test_what_a_terminal_lacks_is_printed_by_its_number(monkeypatch):
@@ -48,6 +48,18 @@ def ends(capsys, error, code):
 def test_memory_that_runs_out_ends_a_command_with_one_line(capsys, error):
     told = ends(capsys, error, 1)
     assert told.startswith("failed: memory ran out; ") and told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (KeyboardInterrupt(), 130, ""),
+        (RunFailed("no room"), 1, "failed: no room\n"),
+        (BadRecords("m.jsonl, line 1: broken"), 2, "refused: m.jsonl, line 1: broken\n"),
+    ],
+)
+def test_each_end_has_its_exit_code(capsys, error, code, told):
+    assert ends(capsys, error, code) == told
 
 
 def test_another_error_keeps_its_traceback(capsys):

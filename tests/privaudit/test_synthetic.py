@@ -16,17 +16,10 @@ import toy_audit as toy
 import privaudit
 from privaudit import audit_pictures
 from privaudit.encode import draw_sample
-from privaudit.probes.risks import (
-    Likeness,
-    inferred,
-    linked,
-    near_copies,
-    singled_out,
-    word_losses,
-)
 from privaudit.records import Canary, CanaryFile, Files, Note, RecordFile, TextFile
-from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED
-from privaudit.words import WORDING, Cause
+from privaudit.risks import Likeness, inferred, linked, near_copies, singled_out, word_losses
+from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, Cause
+from privaudit.words import WORDING
 from privhelpers.artifacts import to_json
 
 LITTLE = privaudit.Settings(permutations=1999, draws=60)
@@ -54,7 +47,7 @@ COPIES = [*texts_of(MEMBERS)[::2], *texts_of(OTHERS)]
 
 @pytest.fixture(scope="module")
 def copied():
-    """Every third text repeats a member's note; the others come from nobody."""
+    """Every third text repeats a member's note; the others come from no one."""
     return privaudit.run_audit(files(MEMBERS, HELDOUT, COPIES), LITTLE)
 
 
@@ -96,8 +89,8 @@ def test_a_set_without_a_word_of_the_notes_has_the_words_as_its_key_figure():
         assert f"what does not apply here: {WORDING['attacks'][attack]}" in left
 
 
-def test_formulas_of_the_house_are_phantoms():
-    """Both groups hold one formula; a set that repeats it copies nobody."""
+def test_standard_phrases_are_phantoms():
+    """Both groups contain one phrase; a set that repeats it copies no one."""
     formula = "Called the ward and asked for the usual leaflet about sleep and walking every day."
     shared = [
         [*rows, *({"patient_id": f"{letter}{n}", "text": f"{formula} Room {n}."} for n in range(40))]
@@ -126,8 +119,8 @@ def with_canaries(start):
     """Audit a set that holds every second one of 60 canaries, from the first one or the second."""
     lines = [toy.notes("c", 1, seed=n)[0]["text"] for n in range(60)]
     canaries = CanaryFile("c", "0" * 64, tuple(Canary(n, t, n % 2 == 0) for n, t in enumerate(lines)))
-    brought = files(MEMBERS, HELDOUT, [*lines[start::2], *texts_of(OTHERS)], canaries)
-    return privaudit.run_audit(brought, LITTLE)
+    submitted = files(MEMBERS, HELDOUT, [*lines[start::2], *texts_of(OTHERS)], canaries)
+    return privaudit.run_audit(submitted, LITTLE)
 
 
 @pytest.fixture(scope="module")
@@ -148,8 +141,8 @@ def test_canaries_echo_in_a_set_that_was_made_from_them(echoing):
 @pytest.fixture(scope="module")
 def of_the_others(copied):
     """Every text repeats a held-out note."""
-    brought = files(HELDOUT, MEMBERS, texts_of(MEMBERS))
-    return privaudit.run_audit(brought, LITTLE, blind_results=copied.blind)
+    submitted = files(HELDOUT, MEMBERS, texts_of(MEMBERS))
+    return privaudit.run_audit(submitted, LITTLE, blind_results=copied.blind)
 
 
 def test_a_figure_of_nothing_or_of_all_has_an_interval(of_the_others):
@@ -163,7 +156,7 @@ def test_a_figure_of_nothing_or_of_all_has_an_interval(of_the_others):
     assert (few["value"], few["interval"]) == ("0", "0 to 6.0")
 
 
-def test_a_set_that_repeats_held_out_notes_is_no_nothing_found(of_the_others):
+def test_a_set_that_repeats_held_out_notes_is_undecided(of_the_others):
     audit = of_the_others
     assert audit.verdict.outcome == UNDECIDED and audit.verdict.reasons[0].key == Cause.EXCHANGED
     for counted in (audit.copies, audit.disclosures):
@@ -176,12 +169,9 @@ def test_a_set_that_repeats_held_out_notes_is_no_nothing_found(of_the_others):
     asked = {words["tests"][name] for name in ("copies", "disclosures")}
     names = words["attacks"]["words"], words["attacks"]["closest"], words["attacks"]["covered"]
     asked |= {f"{name}: {test}" for name in names for test in words["attack_tests"].values()}
-    assert {test.name for test in audit.verdict.tests if test.reverse is not None} == asked
     assert {test["name"] for test in facts["tests"] if "reverse" in test} == asked
-    dash, tests = '<td class="n">–</td></tr>', facts["tests"]
-    assert privaudit.report_page(facts).count(dash) == len(tests) - 8
-    older = {**facts, "tests": [{k: v for k, v in test.items() if k != "reverse"} for test in tests]}
-    assert privaudit.report_page(older).count(dash) == len(tests), "of reports before this was asked"
+    dash = '<td class="n">–</td></tr>'
+    assert privaudit.report_page(facts).count(dash) == len(facts["tests"]) - 8
 
 
 def chain_of(rows, count):
@@ -195,13 +185,13 @@ def chain_of(rows, count):
         return draw.choice(after[word] or after[""])
 
     chain = [" ".join(itertools.accumulate(range(12), next_word, initial="")) for _ in range(2000)]
-    closeness, _ = Likeness(texts_of(MEMBERS), chain).nearest(chain)
+    closeness = Likeness(texts_of(MEMBERS), chain).nearest(chain)
     return [chain[place] for place in np.argsort(closeness)[:count]]
 
 
 @pytest.mark.parametrize(("rows", "count", "outcome"), [(MEMBERS, 400, FLAGGED), (OTHERS, 1000, UNDECIDED)])
-def test_a_maker_that_throws_away_what_is_too_close_leaks_by_that(rows, count, outcome):
-    """It turns the closest texts round: no exchange where other tests tell who was read, no clean bill."""
+def test_a_maker_that_drops_close_texts_leaks_by_that(rows, count, outcome):
+    """It inverts the closest texts: that excuses no finding of other tests, and is not "nothing found"."""
     audit = privaudit.run_audit(files(MEMBERS, HELDOUT, chain_of(rows, count)), LITTLE)
     areas = {attack.name: attack.patient.auc for attack in audit.attacks}
     assert areas["closest"].high < 0.5
@@ -218,11 +208,11 @@ def test_the_longest_first_page_has_at_most_350_words(echoing, outcome):
 
 
 @pytest.mark.parametrize("which", ["copied", "elsewhere"])
-def test_the_report_follows_its_schema_and_quotes_nobody(request, which):
+def test_the_report_follows_its_schema_and_quotes_no_patient(request, which):
     audit = request.getfixturevalue(which)
     facts = json.loads(to_json(privaudit.report_facts(audit, made="today")))
     jsonschema.validate(facts, json.loads(privaudit.report_schema()))
-    page = privaudit.report_page(facts, audit_pictures(audit, draws=50))
+    page = privaudit.report_page(facts, audit_pictures(audit))
     assert "s.csv" in facts["title"] and facts["title"] in page and facts["coverage"]["whole"]
     assert facts["copies"]["sentence"] in page and facts["named"]["sentence"] in page
     assert page.count('class="sign"') == 1 and all(what in page for _, what in facts["severity"])
@@ -257,8 +247,8 @@ def test_a_near_copy_is_one_by_its_runs_of_three_words():
     assert repeated.tolist() == [True, False] and repeats.tolist() == [False, True]
 
 
-def test_a_comparison_holds_no_number_for_each_pair_of_a_note_and_a_text():
-    """A word, or a run of three, that stands in all of them makes every product other than zero."""
+def test_a_comparison_keeps_no_number_for_each_pair_of_a_note_and_a_text():
+    """A word, or a run of three, in all of them makes every product other than zero."""
     texts, notes = (
         [f"seen here today {letter}{n}" for n in range(size)] for letter, size in (("t", 1000), ("n", 3000))
     )
@@ -268,14 +258,14 @@ def test_a_comparison_holds_no_number_for_each_pair_of_a_note_and_a_text():
     assert toy.peak_of(lambda: near_copies(notes, texts)) < every_pair / 2
 
 
-def test_who_is_singled_out_is_alone_in_the_own_group():
-    """A guess that fits two members, or nobody, singles out no one; the other group does not matter."""
+def test_a_singled_out_patient_is_alone_in_the_group():
+    """A guess that fits two members, or no one, singles out no one; the other group does not matter."""
     members = [{"patient_id": f"m{n}", "text": f"seen with quartz umber {n // 2}"} for n in range(60)]
     members[0]["text"] = "seen with zebra onyx violet"
     heldout = [{"patient_id": f"h{n}", "text": f"seen with quartz umber {n + 500}"} for n in range(60)]
     texts = ["the zebra onyx violet", "the quartz umber 4", *(f"the ward here {n}" for n in range(900, 960))]
-    brought = files(members, heldout, texts)
-    sample = draw_sample(brought, [], LITTLE)
+    submitted = files(members, heldout, texts)
+    sample = draw_sample(submitted, [], LITTLE)
     shares = singled_out(texts, sample, Likeness(texts, sample.texts), LITTLE)
     assert (shares.members.hits, shares.heldout.hits) == (1, 0)
 
@@ -307,8 +297,8 @@ def test_a_share_of_the_word_that_was_taken_out_is_compared_with_the_others():
     assert led.members.hits == 60 and led.heldout.hits < 5 and led.difference.low > 0.8
 
 
-def test_what_is_near_to_nobody_infers_nothing():
-    """Texts that share a condition and none of the rare words are no evidence about anybody."""
+def test_texts_that_are_close_to_no_note_infer_nothing():
+    """Texts that share a condition and none of the rare words are not evidence about anyone."""
     texts = [own_words("x", n) for n in range(60)]
     sample, likeness = asked_about(texts)
     shares = inferred(texts, sample, likeness)
@@ -384,9 +374,9 @@ def audited(tmp_path_factory):
             sides.append(written(home, kind, f"{name}{number}", rows, fields))
         made = written(home, kind, f"{name}-c", canaries[::order], fields)
         synthetic = written(home, kind, f"{name}-s", [{"text": text} for text in texts[::order]], fields)
-        brought = privaudit.read_files(*sides, made, synthetic=synthetic, columns=fields)
+        submitted = privaudit.read_files(*sides, made, synthetic=synthetic, columns=fields)
         settings = privaudit.Settings(patients=50, notes=1, permutations=1999, draws=20)
-        audit = privaudit.run_audit(brought, settings)
+        audit = privaudit.run_audit(submitted, settings)
         facts = privaudit.report_facts(audit)
         facts["data"] = [
             {key: value for key, value in one.items() if key not in ("file", "sha256")}

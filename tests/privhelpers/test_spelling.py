@@ -7,10 +7,10 @@ from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, trainer
 from tokenizers import models as token_models
 
 from privaudit.encode import Sample
-from privaudit.probes.blind import _shape, _units, text_kernels
-from privaudit.probes.memorization import disclosures
-from privaudit.probes.risks import Likeness, _guesses, _holders, near_copies, word_losses
+from privaudit.membership import _shape, _units, text_kernels
+from privaudit.memorization import disclosures
 from privaudit.records import Note
+from privaudit.risks import Likeness, _guesses, _holders, near_copies, word_losses
 from privhelpers import defenses, spelling
 from privhelpers.attacks import extraction, ranking
 from privhelpers.text import normalize, owners_of_texts
@@ -32,7 +32,7 @@ def near(text, copy):
 
 def closest(text, copy):
     likeness = Likeness([copy, "something else"], [text])
-    return bool(likeness.nearest([text])[0][0] > 0.8 and likeness.covered([text])[0] > 0.8)
+    return bool(likeness.nearest([text])[0] > 0.8 and likeness.covered([text])[0] > 0.8)
 
 
 def predicted(text, copy):

@@ -1,12 +1,12 @@
-"""What a set of texts gives away: near copies of notes, and the three risks that regulators name.
+"""What a set of texts reveals: near copies of notes, and the three risks that regulators name.
 
-A note is compared with the texts in four ways, none of which knows who is a member. Everything is counted
-over the texts and all notes together, so that permuting membership changes no score: the tests rest on that.
+A note is compared with the texts in four ways that ignore membership. All counts use the texts and all notes
+together, so permuting membership changes no score, as the tests require.
 
-Singling out, linking and inferring use nothing but a set of texts, synthetic ones or what a model wrote, and
-what someone might know of a person. Each attack is tried on member patients and, in the same way, on held-out
-ones, whom no text can give away: what succeeds there succeeds without a leak. The risk is the difference. It
-is a figure of this attack, not of every one.
+Singling out, linking, and inferring use only a set of texts, synthetic or written by a model, and what
+someone might know of a person. Each attack is tried on members and, in the same way, on held-out patients,
+whom no text can reveal: success there needs no leak. The risk is the difference. It measures this attack, not
+every one.
 
 Sources: Article 29 Working Party, Opinion 05/2014 (WP 216), section 2.2.2, and EDPB, Opinion 28/2024, section
 3.2, for the words; Giomi et al. 2023 for a control arm of each.
@@ -22,18 +22,16 @@ from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from privaudit.encode import Sample
-from privaudit.probes.memorization import PatientShares, compare_patients
-from privaudit.records import Note
-from privaudit.settings import Settings
-from privaudit.words import Check
+from privaudit.memorization import Check, PatientShares, compare_patients
+from privaudit.records import Note, Settings
 from privhelpers import rng, spelling, stats
 from privhelpers.defenses.dedup import shingles
 from privhelpers.stats import Interval
 
-NEAR = 0.8  # Jaccard similarity of runs of three words from which on a text is a near copy
-ORDER = 3  # words of the longest run that the model of word counts looks at
-_ROWS = 256  # notes that are compared with all synthetic texts at once, where these are not too many
-_CELLS = 2**22  # pairs of a note and a text that are looked at together, of 12 bytes each
+NEAR = 0.8  # least Jaccard similarity of runs of three words of a near copy
+ORDER = 3  # words of the longest run of the word-count model
+_ROWS = 256  # most notes that are compared with all synthetic texts at once
+_CELLS = 2**22  # most pairs of a note and a text at once, 12 bytes each
 
 
 def _features(text: str) -> list[str]:
@@ -41,11 +39,11 @@ def _features(text: str) -> list[str]:
 
 
 class Likeness:
-    """The synthetic texts and what they share with notes.
+    """The similarity of notes to the synthetic texts.
 
     Args:
         synthetic: the texts of the data set.
-        notes: every note that is asked about, of members and of held-out patients.
+        notes: every note of the sample.
     """
 
     def __init__(self, synthetic: Sequence[str], notes: Sequence[str]) -> None:
@@ -56,31 +54,26 @@ class Likeness:
         self._seen = np.asarray(self._synthetic.sum(axis=1)).ravel() > 0
 
     def rarity(self, word: str) -> float:
-        """Return how rare a word or run is: the higher, the fewer texts have it; 0 where none has."""
+        """Return the rarity of a word or run: higher if fewer texts have it; 0 if none has."""
         place = self._vectors.vocabulary_.get(word)
         return 0.0 if place is None else float(self._vectors.idf_[place])
 
-    def nearest(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the cosine with the closest synthetic text and its place, shape [texts] each."""
-        cosines, places = np.zeros(len(texts)), np.zeros(len(texts), dtype=int)
+    def nearest(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the cosine with the closest synthetic text, shape [texts]."""
+        cosines = np.zeros(len(texts))
         for rows, shared in _products(self._vectors.transform(texts), self._synthetic):
-            table = shared.toarray()  # most cells are filled, and a sparse table would be sorted first
-            places[rows] = table.argmax(axis=1)
-            cosines[rows] = table.max(axis=1)
-        return cosines, places
+            cosines[rows] = shared.toarray().max(axis=1)  # dense: most cells are filled
+        return cosines
 
-    def nearby(self, texts: Sequence[str], count: int) -> sparse.csr_matrix:
-        """Return the cosines with the `count` closest synthetic texts, shape [texts, synthetic].
+    def nearby(self, texts: Sequence[str], *, least: float = 0.0) -> sparse.csr_matrix:
+        """Return the squared cosines with the closest synthetic texts, shape [texts, synthetic].
 
-        The others are 0, and so only what is kept takes memory.
+        Only the `NEAREST` texts of each row are kept, and those below `least` count as 0.
         """
-        return sparse.vstack(
-            [
-                _largest(shared.tocsr(), count)
-                for _, shared in _products(self._vectors.transform(texts), self._synthetic)
-            ],
-            format="csr",
-        )
+        blocks = _products(self._vectors.transform(texts), self._synthetic)
+        near = sparse.vstack([_largest(shared.tocsr(), NEAREST) for _, shared in blocks], format="csr")
+        near.data = np.where(near.data >= least, near.data**2, 0)
+        return near
 
     def covered(self, texts: Sequence[str]) -> np.ndarray:
         """Return the share of each text, rare runs counting most, that is in some synthetic text."""
@@ -88,9 +81,9 @@ class Likeness:
 
 
 def _products(left: sparse.csr_matrix, right: sparse.csr_matrix) -> Iterator[tuple[slice, sparse.csr_matrix]]:
-    """Yield which rows of the left matrix, and their products with the columns of the right one.
+    """Yield slices of rows of the left matrix, and their products with the right matrix.
 
-    One block at a time: if a word is in most texts, all of them are a number for each pair of texts.
+    One block at a time: with a common word, the whole product has a number for each pair of texts.
     """
     size = max(1, min(_ROWS, _CELLS // right.shape[1]))
     for start in range(0, left.shape[0], size):
@@ -139,14 +132,14 @@ def near_copies(texts: Sequence[str], synthetic: Sequence[str]) -> tuple[np.ndar
 
 @dataclass(frozen=True)
 class Copies:
-    """Patients with a note that some synthetic text nearly repeats, and what of that is not a leak.
+    """Patients with a note that some synthetic text nearly repeats, and the same without a leak.
 
     Attributes:
         by_patient: members and held-out patients with such a note.
-        texts: synthetic texts that nearly repeat a member's note: the count that is often given alone.
+        texts: synthetic texts that nearly repeat a member's note: the count that is often reported alone.
         heldout_texts: those that nearly repeat a held-out patient's note.
-        phantoms: how many member patients such a set would "copy" without having seen any: the held-out
-            share, of as many as the members are, with its exact interval.
+        phantoms: how many members such a set would "copy" without a leak: the number of members times the
+            held-out share, with its exact interval.
     """
 
     by_patient: PatientShares
@@ -176,9 +169,9 @@ def copies(texts: Sequence[str], sample: Sample) -> Copies:
 
 
 def word_losses(learn: Sequence[str], texts: Sequence[str]) -> np.ndarray:
-    """Return the mean loss of each text, in nats a word, under a model that learned from other texts.
+    """Return the mean loss of each text, in nats a word, under a word-count model of other texts.
 
-    The model counts runs of up to three words and gives the rarer ones the share that Witten and Bell give.
+    The model counts runs of up to three words, with Witten-Bell smoothing.
 
     Args:
         learn: what it learns from.
@@ -219,16 +212,19 @@ def word_losses(learn: Sequence[str], texts: Sequence[str]) -> np.ndarray:
     return np.array([loss(text) for text in texts])
 
 
-TOGETHER = 3  # words that a guess names a patient by, and words of a note that are inferred
-SHARED = 5  # patients at least who have the word that is inferred
-NEAREST = 3  # texts that an attacker looks at
-CLOSE = 0.5  # cosine of a text from which on it says something about a note
-_GUESSES = 2000  # texts that a guess is drawn from
+TOGETHER = 3  # words of a guess, and words of a note that are inferred
+SHARED = 5  # least patients who share a word that is inferred
+NEAREST = 3  # texts that an attacker uses
+CLOSE = 0.5  # least cosine of a text that is used to infer
+_GUESSES = 2000  # most texts that guesses are made from
 _HALVES = 256  # halves that are compared with all others at once
 
 
 def _even_arms(sample: Sample, seed: int) -> tuple[list[str], np.ndarray]:
-    """Return as many member as held-out patients, and which are members: who is unique hangs on how many."""
+    """Return equally many member and held-out patients, and which are members.
+
+    Uniqueness depends on the size of a group.
+    """
     generator = rng.make(seed, "checkup/risks/arms")
     sides = [list(dict.fromkeys(note.patient for note in sample.of(member=side))) for side in (True, False)]
     size = min(map(len, sides))
@@ -237,7 +233,7 @@ def _even_arms(sample: Sample, seed: int) -> tuple[list[str], np.ndarray]:
 
 
 def _guesses(texts: Sequence[str], likeness: Likeness, seed: int) -> list[tuple[str, ...]]:
-    """Return the three rarest words of each text, of 2,000 at most sampled at random, each guess once."""
+    """Return the three rarest words of each text, or of a random 2,000 of them, without repeats."""
     distinct = sorted(set(texts))
     drawn = rng.make(seed, "checkup/risks/guesses").permutation(len(distinct))[:_GUESSES]
     rarest = (
@@ -247,7 +243,7 @@ def _guesses(texts: Sequence[str], likeness: Likeness, seed: int) -> list[tuple[
 
 
 def _holders(guesses: Sequence[tuple[str, ...]], people: Sequence[str], sample: Sample) -> sparse.csr_matrix:
-    """Return which patients have a note with all words of which guess, shape [patients, guesses]."""
+    """Return whether a patient has a note with all words of a guess, shape [patients, guesses]."""
     place = {patient: n for n, patient in enumerate(people)}
     by_rarest: dict[str, list[int]] = {}
     for number, guess in enumerate(guesses):
@@ -265,18 +261,18 @@ def _holders(guesses: Sequence[tuple[str, ...]], people: Sequence[str], sample: 
 def singled_out(
     texts: Sequence[str], sample: Sample, likeness: Likeness, settings: Settings
 ) -> PatientShares:
-    """Say how many patients are the only one of their group who fits a guess made of the texts.
+    """Count patients who alone in their group fit a guess from the texts.
 
-    A guess is "someone has a note with these three words", the rarest of one text. Whether a patient is the
-    only one depends on the others, so p comes from permuting membership among whole patients.
+    A guess is "someone has a note with these three words", the rarest of one text. Uniqueness depends on the
+    other patients, so p comes from permuting membership of whole patients.
     """
     people, member = _even_arms(sample, settings.seed)
     holders = _holders(_guesses(texts, likeness, settings.seed), people, sample)
-    fits = holders.getnnz(axis=1) > 0  # whom no guess fits counts in no permutation
+    fits = holders.getnnz(axis=1) > 0  # the others count in no permutation
     holders = holders[fits][:, holders.getnnz(axis=0) > 0]
 
     def alone(labels: np.ndarray) -> np.ndarray:
-        """Return which patients of the labeled group are the only one for some guess."""
+        """Return which patients of the labeled group alone fit some guess."""
         once = ((labels.astype(float) @ holders) == 1).astype(float)
         return ((once @ holders.T) > 0) & labels
 
@@ -293,14 +289,14 @@ def singled_out(
 
 
 def linked(sample: Sample, likeness: Likeness) -> PatientShares:
-    """Say of how many patients the texts lead from the first half of a note to its second half.
+    """Count patients for whom the texts link the first half of a note to its second half.
 
-    Someone has first and second halves and joins those that are close to the same texts. A patient is
-    linked if that joins a note of theirs, and no half of another patient as well or better.
+    An attacker has first and second halves and joins those that are close to the same texts. A patient is
+    linked if this joins one of their notes better than any half of another patient.
     """
     halves = [spelling.words(note.text) for note in sample.notes]
     first, second = (
-        _near([" ".join(words[part(len(words))]) for words in halves], likeness)
+        likeness.nearby([" ".join(words[part(len(words))]) for words in halves])
         for part in (lambda size: slice(size // 2), lambda size: slice(size // 2, None))
     )
     people, right = np.unique(sample.patients, return_inverse=True)[1], []
@@ -314,12 +310,11 @@ def linked(sample: Sample, likeness: Likeness) -> PatientShares:
 
 
 def inferred(texts: Sequence[str], sample: Sample, likeness: Likeness) -> PatientShares | None:
-    """Say of how many patients the rest of a note leads to a word that was taken out of it.
+    """Count patients for whom the rest of a note reveals a word that was removed from it.
 
-    Each of the three rarest words that at least five patients share, such as a diagnosis, is taken out in
-    turn. Someone knows the rest, and answers where texts are close to it: with such a word that the rest
-    does not have, by how close the texts that have it are and how rare it is. A patient counts if one answer
-    is right.
+    Each of the three rarest words that at least five patients share, such as a diagnosis, is removed in turn.
+    An attacker knows the rest and guesses a word that it lacks from the closest texts, weighted by their
+    similarity and the rarity of the word. A patient counts if one guess is right.
 
     Returns:
         The counts, or None if no note has such a word in one of the groups.
@@ -342,18 +337,11 @@ def inferred(texts: Sequence[str], sample: Sample, likeness: Likeness) -> Patien
     if len({note.patient in members for note in asked}) < 2:
         return None
     counter = CountVectorizer(analyzer=spelling.words, vocabulary=place, binary=True)
-    holds, known = counter.transform(texts), counter.transform(rests)
-    votes = _near(rests, likeness, least=CLOSE) @ holds
+    contains, known = counter.transform(texts), counter.transform(rests)
+    votes = likeness.nearby(rests, least=CLOSE) @ contains
     votes = (votes - votes.multiply(known)) @ sparse.diags_array([likeness.rarity(word) for word in shared])
     answers, sure = np.asarray(votes.argmax(axis=1)).ravel(), votes.max(axis=1).toarray().ravel() > 0
     return _compared(asked, sure & (answers == secrets), sample)
-
-
-def _near(texts: Sequence[str], likeness: Likeness, *, least: float = 0.0) -> sparse.csr_matrix:
-    """Return the squared cosines with the closest synthetic texts, those below `least` left out."""
-    near = likeness.nearby(texts, NEAREST)
-    near.data = np.where(near.data >= least, near.data**2, 0)
-    return near
 
 
 def _compared(notes: Sequence[Note], success: Sequence[bool], sample: Sample) -> PatientShares:
@@ -367,12 +355,12 @@ def _compared(notes: Sequence[Note], success: Sequence[bool], sample: Sample) ->
 def risks(
     texts: Sequence[str], sample: Sample, likeness: Likeness, settings: Settings
 ) -> dict[str, PatientShares]:
-    """Return each risk that could be asked about, by its key under `tests` in `wording.yml`.
+    """Return each risk that could be measured, by its key under `tests` in `wording.yml`.
 
     Args:
         texts: synthetic ones, or what a model wrote.
         sample: the notes of members and held-out patients.
-        likeness: of these texts and notes.
+        likeness: of these texts and the notes.
         settings: of the audit.
     """
     shares = {

@@ -1,1 +1,0 @@
-"""What an audit tries, one module a kind: each probe measures members beside held-out patients."""
