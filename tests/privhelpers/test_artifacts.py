@@ -3,6 +3,7 @@
 import errno
 import math
 import os
+import shutil
 import subprocess
 import sys
 from contextlib import suppress
@@ -189,7 +190,7 @@ def test_a_kill_while_forgetting_leaves_no_half_of_a_run(store, monkeypatch):
     def killed(_: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(artifacts.shutil, "rmtree", killed)
+    monkeypatch.setattr(shutil, "rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
         store.forget("08_x/dp-eps-8")
     assert not kept.exists()
