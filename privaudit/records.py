@@ -53,7 +53,7 @@ _PROBLEMS = {
     "string_type": "must be text: a string in quotes, or a column of text",
     "bool_type": "must be true or false",
     "list_type": "must be a list of strings",
-    "string_unicode": "holds half of a character (a lone surrogate); remove it",
+    "string_unicode": "contains half of a character (a lone surrogate); remove it",
     "model_type": "must be an object with named fields, in braces",
 }
 

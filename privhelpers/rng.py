@@ -46,7 +46,7 @@ def torch_generator(seed: int, name: str):  # -> torch.Generator; torch is impor
 
 @contextmanager
 def torch_seeded(seed: int) -> Iterator[None]:
-    """Seed torch's global generators, those of GPUs too, and restore them afterwards.
+    """Seed torch's global generators, on GPUs too, and restore them afterwards.
 
     Args:
         seed: of a stream, as `derive` gives it.

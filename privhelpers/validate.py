@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-# Lists that hold one another some times over, as YAML's do, print as more than any memory holds.
+# Lists that contain each other several times, as YAML's can, print as more than fits in memory.
 class _Short(reprlib.Repr):
     def repr1(self, value: object, level: int) -> str:
         """Return a value by its type: the library goes by the type's name, which any class can have."""
@@ -147,7 +147,7 @@ def open_unit(**values: float) -> Any:
 
 
 def delta(value: float) -> float:
-    """Return a failure probability; one outside (0, 1), or where float64 loses digits, is refused."""
+    """Return a failure probability; one outside (0, 1), or at which float64 loses digits, is refused."""
     number = _number("delta", value)
     if not sys.float_info.min <= number < 1:
         raise InvalidParameter(f"delta = {shown(value)}: must be in (0, 1), from 2.3e-308 on")

@@ -26,10 +26,10 @@ def open_regular_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_bounded(path: Path, most: int) -> bytes:
-    """Return what a file holds that may come from outside: `most` bytes, or fewer.
+    """Return the bytes, `most` or fewer, of a file that may come from outside.
 
     Raises:
-        OSError: it cannot be read, is not a regular file, or is larger; `strerror` says which.
+        OSError: it cannot be read, is not a regular file, or is larger; `strerror` states which.
     """
     with open_regular_file(path) as file:
         data = file.read(most + 1)
@@ -70,7 +70,7 @@ def write_atomic(path: Path, data: bytes, *, new: bool = False) -> None:
 
     Args:
         path: of the file.
-        data: what it shall hold.
+        data: its new content.
         new: refuse if the path exists.
 
     Raises:

@@ -17,7 +17,7 @@ def sha256_of(path: Path) -> str:
 
 
 def seal_of(path: Path) -> Path:
-    """Return the file beside `path` that holds its hash."""
+    """Return the file next to `path` that contains its hash."""
     return path.with_name(path.name + SEAL)
 
 
@@ -44,7 +44,7 @@ def check_seal(path: Path, name: str, digest: str | None = None) -> str:
     Args:
         path: the file.
         name: what a message calls it.
-        digest: of the file's bytes, where they were read already.
+        digest: of the file's bytes, if they were read already.
 
     Raises:
         DamagedArtifact: the file has other bytes, or no seal that can be read.
@@ -52,7 +52,7 @@ def check_seal(path: Path, name: str, digest: str | None = None) -> str:
     try:
         sealed = read_bounded(seal_of(path), _LONGEST_SEAL).split()[:1]
     except OSError as error:
-        raise DamagedArtifact(f"{name}: has no {SEAL} beside it") from error
+        raise DamagedArtifact(f"{name}: has no {SEAL} next to it") from error
     try:
         digest = digest or sha256_of(path)
     except OSError as error:

@@ -106,7 +106,7 @@ class Store:
         return path
 
     def _unfinished(self, name: str) -> Path:
-        """Return the place of `name` beside the artifacts, refusing any link on the way to it."""
+        """Return the place of `name` next to the artifacts, refusing any link on the way to it."""
         check_parts(name)
         place, home = Path("unfinished", name), self.by_hand or self.root.parent
         if (home / place).resolve() != home.resolve() / place:
@@ -116,7 +116,7 @@ class Store:
     def unfinished(self, name: str) -> Path:
         """Return a folder, made if needed, in which a run that was killed finds its files again.
 
-        It is beside the artifacts, in `runs/<profile>/unfinished`: the folder of a run's artifacts is
+        It is next to the artifacts, in `runs/<profile>/unfinished`: the folder of a run's artifacts is
         emptied whenever the run starts. The runner removes it once the run is complete.
         """
         path = self._unfinished(name)
@@ -176,7 +176,7 @@ def _started() -> str:
 def open_store(profile: str = "course") -> Store:
     """Return the artifacts of `profile`, in `runs/<profile>/artifacts` of this copy of the book.
 
-    Started by hand, a chapter writes to a new folder in `runs/<profile>/by_hand`; it says so.
+    Started by hand, a chapter writes to a new folder in `runs/<profile>/by_hand`, and a message says so.
 
     Raises:
         InvalidParameter: this Python leaves out assertions, so that a claim which fails would be written.

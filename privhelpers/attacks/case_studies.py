@@ -1,6 +1,6 @@
 """The same question to every model, side by side, with what they share with the truth marked.
 
-What a model wrote is untrusted: a training text may hold markup, and a page must show it as the characters
+What a model wrote is untrusted: a training text may contain markup, and a page must show it as the characters
 that it is. All text passes through `inert` before it becomes HTML.
 
 >>> _marked("Call Ann B. Hill now", [(5, 16)])

@@ -26,7 +26,7 @@ from privhelpers.errors import DamagedArtifact, InvalidParameter
 from privhelpers.processes import side_by_side
 
 KEPT = ("loss", "min_k", "min_k_plus_plus")  # signals of every candidate under every model
-AGAINST_START = ("ez_mia", "wbc")  # scores that compare its tokens with those of the model at the start
+AGAINST_START = ("ez_mia", "wbc")  # scores that compare its tokens with the model at the start
 START = "public"  # every shadow model starts from the public checkpoint, as the target did
 
 
@@ -90,7 +90,7 @@ def _run(store: Store, task: Task, train: Callable) -> dict[str, list[float]]:
 
 
 def _kept(path: Path, task: Task) -> dict[str, np.ndarray] | None:
-    """Return a result as it was written, or None: where it is missing or damaged, its model trains again."""
+    """Return a result as it was written, or None: if it is missing or damaged, its model trains again."""
     try:
         artifacts.check_seal(path, path.name)
         rows = artifacts.parse_json(path.read_bytes(), path.name)
@@ -123,7 +123,7 @@ def train_all(
     thread a model, so that a result does not depend on the number of processes.
 
     Args:
-        store: of the profile; holds the public checkpoint.
+        store: of the profile; contains the public checkpoint.
         folder: name of the chapter.
         tasks: models to train, names all different.
         train: `privhelpers.training.train`, or a function of the same arguments.

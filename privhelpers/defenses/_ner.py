@@ -66,12 +66,12 @@ def train_ner(notes: Sequence[dict], *, seed: int, epochs: int = 5, batch: int =
         batch: documents of a step; with few documents, take fewer.
 
     Raises:
-        InvalidParameter: no document holds an identifier.
+        InvalidParameter: no document contains an identifier.
         TrainingFailed: the loss is not a finite number.
     """
     epochs, batch = validate.positive_int(epochs=epochs, batch=batch)
     if not any(note["spans"] for note in notes):
-        raise InvalidParameter("notes: none holds an identifier to learn")
+        raise InvalidParameter("notes: none contains an identifier to learn")
     order = rng.plain(seed, "ner/order")
     with _seeded(rng.derive(seed, "ner/weights")):
         nlp = spacy.blank("en")

@@ -30,7 +30,7 @@ class Filtered:
     """What the filter lets through.
 
     Attributes:
-        text: the text, with placeholders where something was held back.
+        text: the text, with placeholders for what was withheld.
         blocked: whether anything was held back.
         reasons: what was held back, such as "ssn" and "verbatim, 9 words", in the order of the text.
     """
@@ -45,7 +45,7 @@ def _hashed(words: Iterable[str]) -> bytes:
 
 
 class OutputFilter:
-    """Holds back identifiers, and runs of words of protected texts, in what a model writes."""
+    """Withholds identifiers, and runs of words of protected texts, in what a model writes."""
 
     def __init__(
         self,
@@ -62,9 +62,9 @@ class OutputFilter:
             protected_texts: the notes that a model was trained on.
             ngram: words of a run; a shorter copy passes. In a script without blanks a character of Chinese
                 counts as a word, and a letter, as of Thai or kana, as half of one.
-            identifiers: hold back whatever has the form of an identifier too.
+            identifiers: also withhold anything in the form of an identifier.
             normalize: compare words as `spelling.words` gives them, and read digit words as digits; False
-                compares what stands between blanks, and characters of scripts without blanks, as written.
+                compares the text between blanks, and characters of scripts without blanks, as written.
             allowed_texts: public texts, whose runs pass.
 
         Raises:
@@ -91,7 +91,7 @@ class OutputFilter:
         return list((units if self.normalize else _EXACT.finditer)(spelled.text))
 
     def _runs(self, text: str) -> list[tuple[bytes, int, int]]:
-        """Return hash, start and end, in the text as it stands, of every run of words."""
+        """Return hash, start and end, in the original text, of every run of words."""
         return [run for spelled in self._readings(text) for run in self._runs_of(spelled)]
 
     def _runs_of(self, spelled: Spelled) -> list[tuple[bytes, int, int]]:
@@ -116,7 +116,7 @@ class OutputFilter:
         ]
         if not self.identifiers:
             return merge(runs)
-        # A copied run that holds an identifier is reported as copied: it is the longer of the two.
+        # A copied run that contains an identifier is reported as copied: it is the longer of the two.
         return merge([*runs, *find_identifiers(text, spelled=self.normalize)])
 
     def _length(self, text: str) -> int:

@@ -47,7 +47,7 @@ def resampled_auc(
     draws: int = 300,
     seed: int = 0,
 ) -> Resampled:
-    """Return an AUC; its replicates fit those of other cells if the patients are in the same order.
+    """Return an AUC; its replicates are paired with other cells' if the patients are in the same order.
 
     Args:
         member_scores, member_patients: of notes trained on, higher is more member-like.
@@ -70,7 +70,7 @@ def resampled_difference(
     draws: int = 300,
     seed: int = 0,
 ) -> Resampled:
-    """Return the mean of `values` minus that of the control, each arm resampled by clusters.
+    """Return the mean of `values` minus the mean of the control, each arm resampled by clusters.
 
     Args:
         values, clusters: of the trained arm: numbers, or 0 and 1 for a rate.

@@ -1,4 +1,4 @@
-"""Notes in templates and formats that no detector of this book was made from, with the truth beside them.
+"""Notes in templates and formats that no detector of this book was made from, with the truth.
 
 The patterns were written from published number formats and the recognizer from the public corpus; these
 notes came after both, and neither was changed for them: what is missed here stays missed. Dates are the

@@ -1,4 +1,4 @@
-"""What is done before and after each step of a private run, beside the step."""
+"""What is done before and after each step of a private run."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Counting(Callback):
     """
 
     def __init__(self, tally: Tally, max_grad_norm: float) -> None:
-        """Begin where the tally is."""
+        """Begin at the tally's step."""
         self._tally, self._bound = tally, max_grad_norm
 
     def after(self, taken: Taken) -> None:

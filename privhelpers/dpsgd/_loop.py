@@ -99,7 +99,7 @@ class Training:
         settings: Settings,
         chance: RandomStreams,
     ) -> None:
-        """Check all parts, and encode the notes; the arguments are those of `train`."""
+        """Check all parts, and encode the notes; the arguments are as in `train`."""
         _check_parts(model, tokenizer, plan, settings, chance)
         plan.require_budget()  # before a note is read
         if not isinstance(notes_by_patient, Sequence) or isinstance(notes_by_patient, str):
@@ -120,7 +120,7 @@ class Training:
     def run(
         self, *, keep: Keep | None = None, snapshots: Collection[int] = (), progress: bool = True
     ) -> DPTrainingLog:
-        """Train, and return what was done; the arguments, and what is raised, are those of `train`."""
+        """Train, and return what was done; the arguments, and the errors raised, are as in `train`."""
         plan, settings, own = self.plan, self.settings, trainable(self.model)
         copies = Snapshots(own, _check_snapshots(snapshots, plan.steps, keep))
         before = copied(own)
@@ -141,7 +141,7 @@ class Training:
             accountant.history = [(plan.noise_multiplier, plan.sample_rate, start)] if start else []
             if canaries:
                 canaries.resume(tally)
-            # The checkpoint comes last: it holds what the others count.
+            # The checkpoint comes last: it contains what the others count.
             concerns = (Counting(tally, plan.max_grad_norm), copies, canaries, kept)
             callbacks: list[Callback] = [one for one in concerns if one]
             units = plan.units + (canaries.units if canaries else 0)
@@ -192,7 +192,7 @@ class Training:
     def _optimizer(self) -> tuple[PrivateOptimizer, RDPAccountant]:
         """Return the private optimizer around Adam, with its model checked, and an accountant of its steps.
 
-        That accountant counts beside the one of the plan.
+        That accountant counts next to the one of the plan.
         """
         plan, settings = self.plan, self.settings
         weights = trainable(self.model).values()  # the rows of the canaries are among them

@@ -1,7 +1,7 @@
-"""What outlives a kill: the ledger, which counts a step before it is taken, and the checkpoint behind it.
+"""The files that outlive a kill: the ledger, which counts a step before it is taken, and the checkpoint.
 
 A checkpoint is what `torch.save` makes of plain values: weights, optimizer, random streams and counts, with
-its SHA-256 in a file beside it. Only the newest is kept.
+its SHA-256 in a file next to it. Only the newest is kept.
 
 Research mode continues from the checkpoint with the same streams and repeats what was lost to the bit, so the
 steps in between are counted once. Release mode cannot repeat them: they stay counted, and the run continues
@@ -54,7 +54,7 @@ def _weights(model: torch.nn.Module) -> str:
 
 
 def _settings(model: torch.nn.Module) -> list[str]:
-    """Return what a model computes with beside its weights, as texts; not where it was loaded from."""
+    """Return what a model computes with besides its weights, as texts; not where it was loaded from."""
     config = model.config.to_dict() if hasattr(model, "config") else {}
     config.pop("_name_or_path", None)
     adapters = {name: {**vars(one)} for name, one in getattr(model, "peft_config", {}).items()}
@@ -102,7 +102,7 @@ def fingerprint(
         model, rows, parameters: of the run.
         parts: user-supplied classes and functions.
         key: of a release, whose ledger is published: without it, anyone who knows all patients but one could
-            tell by the hash of the data whether that one took part. Empty: the hash is that of the data.
+            tell by the hash of the data whether that one took part. Empty: the data are hashed without a key.
     """
     code, data = _code(model, parts), _digest(rows)
     return {
@@ -114,11 +114,11 @@ def fingerprint(
 
 @dataclass(frozen=True)
 class Keep:
-    """Where a private run keeps what outlives a kill.
+    """The folder in which a private run keeps the files that outlive a kill.
 
     Attributes:
         folder: of the ledger and the checkpoints; made if needed. The checkpoints, and in release mode the
-            key beside them, are as private as the notes; the ledger alone is for others.
+            key next to them, are as private as the notes; the ledger alone is for others.
         run: name in the ledger.
         every: steps between two checkpoints, and reserved at once, 1 or more.
         on_change: what to do with a folder of another run: "refuse", or "restart" beside its old ledger. What
@@ -156,7 +156,7 @@ class ResumableRun(Callback):
     Args:
         keep: where, and how often.
         header: of the run's ledger.
-        model, optimizer, chance: what a checkpoint holds.
+        model, optimizer, chance: the content of a checkpoint.
 
     Raises:
         ResumeRefused: the folder is of a run with other data, parameters or code.
@@ -199,7 +199,7 @@ class ResumableRun(Callback):
         """Put everything back as the last checkpoint saw it; return the next step and the counts so far.
 
         Raises:
-            ResumeRefused: steps are spent, and no checkpoint holds what they gave; or the ledger is not the
+            ResumeRefused: steps are spent, and no checkpoint contains their result; or the ledger is not the
                 one that the checkpoint was written under.
             DamagedArtifact: the checkpoint is not what was written.
         """

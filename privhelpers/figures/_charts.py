@@ -378,7 +378,7 @@ def trade_off(
         xlabel, ylabel: with units.
         hollow: names that are drawn hollow, such as the private ones.
         reference: gain of an attacker who guesses.
-        control: ends of the gain where nothing can leak, drawn as a hatched band.
+        control: ends of the gain if nothing can leak, drawn as a hatched band.
 
     Raises:
         InvalidParameter: names repeat, lengths differ, an interval misses its estimate, or a cost is not

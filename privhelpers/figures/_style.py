@@ -37,7 +37,7 @@ _BEST_NON_PRIVATE = "#777777"
 CONTROL = "#262626"  # always hollow, hatched or dashed: never told apart by color alone
 _DP_SHADES = mpl.colors.LinearSegmentedColormap.from_list("dp", ["#8fc3e3", "#0072b2", "#0a3566"])
 # Indigo, magenta, orange, amber: lightness and hue change together, so that neighbors differ in print, and
-# where a dark page turns them around.
+# if a dark page turns them around.
 _SERIES_SHADES = mpl.colors.LinearSegmentedColormap.from_list(
     "series", ["#4b3fa7", "#b8327a", "#e0690f", "#efb73e"]
 )

@@ -1,4 +1,4 @@
-"""HIPAA's Privacy Rule where it meets a trained model: identifiers, sections, penalties, risk in three kinds.
+"""HIPAA's Privacy Rule, applied to a trained model: identifiers, sections, penalties, risk in three kinds.
 
     combine("dp-eps-1", [Finding(...), ...], [declare("access", "named staff", by="...", on="2024-01-01")])
 

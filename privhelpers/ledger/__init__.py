@@ -16,7 +16,7 @@ in `not_counted`, and the lines count steps alone: their epsilon is null.
 
 The noise is fixed before the first step and the plan must fit the budget, so composition of a fixed number
 of steps is all that is needed. A run that stops early because of what its model showed spent the epsilon of
-its whole plan: stopping by the outcome asks for more than composition (Rogers, Roth, Ullman and Vadhan 2016).
+its whole plan: stopping by the outcome needs more than composition (Rogers, Roth, Ullman and Vadhan 2016).
 
 >>> import tempfile
 >>> from pathlib import Path

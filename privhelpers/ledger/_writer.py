@@ -86,7 +86,7 @@ def _lock(descriptor: int, path: Path) -> None:
 
 
 def read_ledger(path: Path | str) -> Record:
-    """Return what a ledger says, verified; it may be open elsewhere.
+    """Return the verified content of a ledger; it may be open elsewhere.
 
     Args:
         path: of the file.
@@ -109,7 +109,7 @@ class Ledger:
     """An open ledger, made by `open_ledger`; a context manager that closes it.
 
     Attributes:
-        record: what it says so far.
+        record: its content so far.
     """
 
     def __init__(self, path: Path, record: Record, descriptor: int) -> None:
@@ -163,5 +163,5 @@ class Ledger:
         """Let go of the file and of the lock; closing twice is harmless."""
         if self._open:
             self._open = self._writable = False
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # a forked child may hold a copy of the descriptor
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # a forked child may have a copy of the descriptor
             os.close(self._descriptor)

@@ -17,7 +17,7 @@ class AuditResult:
     """A lower bound on epsilon with everything that gives it meaning.
 
     Attributes:
-        epsilon_lower: in nats; 0 where nothing could be certified.
+        epsilon_lower: in nats; 0 if nothing could be certified.
         delta: at which the bound holds, in (0, 1).
         confidence: probability with which the bound is not above the truth, at least.
         method: how the bound was made, in words that may be in a caption.

@@ -1,6 +1,6 @@
 """Mechanisms of differential privacy, what they compose to, and what they allow an attacker.
 
-Every function takes its privacy parameters by name. The page of a mechanism has its code; this room holds
+Every function takes its privacy parameters by name. The page of a mechanism has its code; this room contains
 what several pages need, and the exact samplers for a release.
 """
 

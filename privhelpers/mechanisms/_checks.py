@@ -8,7 +8,7 @@ from privhelpers.errors import InvalidParameter
 
 
 def unit_interval(**values: ArrayLike) -> None:
-    """Refuse a value, or an array that holds one, outside [0, 1]."""
+    """Refuse a value, or an array that contains one, outside [0, 1]."""
     for name, value in values.items():
         real(name, value)  # of one length
         numbers = np.asarray(value)

@@ -92,7 +92,7 @@ def optimal_composition(*, epsilon: float, runs: int, delta_slack: float, delta:
     """Return the smallest epsilon that holds for every composition of equal (epsilon, delta) releases.
 
     Randomized response is the worst release of its epsilon, so the number of true answers among `runs`
-    decides everything: each threshold on it asks for an epsilon, and the largest of these is the answer.
+    decides everything: each threshold on it requires an epsilon, and the largest of these is the answer.
 
     Args:
         epsilon, delta: as in `advanced_composition`.
@@ -116,8 +116,8 @@ def optimal_composition(*, epsilon: float, runs: int, delta_slack: float, delta:
     rounded = _ROUNDED * (4 * gammaln(runs + 1) + 2 * runs * min(epsilon, 1e300) + runs + 10)  # relative
     left = np.where(mine < rest, mine - delta_slack, (1 - delta_slack) - rest)
     left += rounded * np.minimum(mine, rest)
-    asks = left > 0
-    needed = np.log(left[asks]) - neighbors[asks] + rounded
+    limited = left > 0
+    needed = np.log(left[limited]) - neighbors[limited] + rounded
     survives = runs * math.log1p(-delta) + math.log1p(-delta_slack)
     most = min(float(needed.max(initial=0.0)), runs * epsilon * (1 + _ROUNDED))  # never beyond the sum
     return Guarantee(most, -math.expm1(survives))

@@ -66,7 +66,7 @@ def gdp_tradeoff(fpr: ArrayLike, *, mu: float) -> float | NDArray[np.float64]:
 
 
 def _log_gdp_delta(mu: float, epsilon: float) -> float:
-    """Return the logarithm of `gdp_delta`, which stays exact where delta itself underflows."""
+    """Return the logarithm of `gdp_delta`, which stays exact if delta itself underflows."""
     if mu / math.sqrt(8) == 0:  # delta underflows
         return -math.inf
     if epsilon == 0:
@@ -107,7 +107,7 @@ def gdp_epsilon(*, mu: float, delta: float) -> float:
         delta: in (0, 1).
 
     Returns:
-        Nats; infinite where it exceeds a float64.
+        Nats; infinite if it exceeds a float64.
 
     Raises:
         InvalidParameter: a value is out of its range.
@@ -118,7 +118,7 @@ def gdp_epsilon(*, mu: float, delta: float) -> float:
     delta = validate.delta(delta)
 
     def excess(epsilon: float) -> float:
-        # A floor keeps the root finder finite where the curve has run out of floating-point numbers.
+        # A floor keeps the root finder finite beyond the curve's last floating-point number.
         return max(_log_gdp_delta(mu, epsilon), -1e6) - math.log(delta) + _ROUNDING
 
     if excess(0.0) <= 0:
@@ -149,7 +149,7 @@ def gaussian_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float
         delta: in (0, 1).
 
     Raises:
-        InvalidParameter: a value is out of its range, or a float64 does not hold the result.
+        InvalidParameter: a value is out of its range, or the result is beyond a float64.
 
     Source: Balle and Wang 2018, theorem 8 and algorithm 1.
     """

@@ -86,7 +86,7 @@ def require_causal(model: PreTrainedModel, name: str, tokens: Sequence[int], len
         if all(change > _NOISE for change in changes):
             cure = _said(model, False, "as a decoder", MODEL_FOR_MASKED_LM_MAPPING_NAMES, "masked")
             raise UnsupportedModel(
-                f"{called(name)}: is not causal, because what {type(model).__name__} says of a token changes "
+                f"{called(name)}: is not causal, because what {type(model).__name__} predicts changes "
                 f"with later tokens; {cure}"
             )
 
@@ -111,5 +111,5 @@ def require_both_ways(model: PreTrainedModel, name: str, tokens: Sequence[int], 
     cure = _said(model, True, "to fill in tokens", MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, "causal")
     raise UnsupportedModel(
         f"{called(name)}: is a masked model that reads forward only, because what {type(model).__name__} "
-        f"says of a token does not change with later tokens; {cure}"
+        f"predicts at a token does not change with later tokens; {cure}"
     )

@@ -105,7 +105,7 @@ def _headers(folder: Path) -> dict[str, tuple[str, list[int]]]:
     """Return type and shape of each tensor of a folder's weights, from the headers alone.
 
     Raises:
-        UnsupportedModel: the files of weights are not those of the index, or one is not safetensors.
+        UnsupportedModel: the files of weights do not match the index, or one is not safetensors.
     """
     found, named = {path.name for path in folder.glob("*.safetensors")}, {_WHOLE}
     if (folder / _INDEX).is_file():

@@ -42,7 +42,7 @@ class Masking:
     """How tokens are hidden.
 
     Attributes:
-        mask_id: the token that stands for a hidden one.
+        mask_id: the token that replaces a hidden one.
         special: ids that are never chosen: the end token and the mask itself.
         vocabulary: number of tokens.
         share: of a text's tokens that are asked for, in (0, 1]; at least one is.

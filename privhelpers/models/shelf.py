@@ -3,7 +3,7 @@
 put(store, "baseline", model, tokenizer)
 model, tokenizer = take(store, "dp-eps-8")
 
-What a model says of the hospital's notes lies beside it: its chapter scores them, the others read that.
+The scores of the hospital's notes are next to the model: its chapter writes them, others read them.
 
 keep_scores(store, "baseline", model, tokenizer, texts)
 losses = scores_of(store, "baseline", texts).losses
@@ -29,7 +29,7 @@ HOMES = {
     "best_nonprivate": "fine_tuning/best_nonprivate",
     "twin": "fine_tuning/twin",
 }
-PRETRAINED, SMOLLM2 = "pretrained", "smollm2-135m-instruct"  # a folder of the book's copy, and what it holds
+PRETRAINED, SMOLLM2 = "pretrained", "smollm2-135m-instruct"  # a folder of the book's copy, and its content
 ORIGIN = f"{SMOLLM2}/origin.json"  # written last
 
 
@@ -69,7 +69,7 @@ def take(
     """Load a model after checking every file against its hash.
 
     Raises:
-        MissingArtifact: the chapter that trains it has not run; the message says what to run.
+        MissingArtifact: the chapter that trains it has not run; the message names what to run.
         DamagedArtifact: a file changed since it was written.
     """
     return load(_checked(store, home(name)), dropout=dropout)
@@ -86,7 +86,7 @@ def _checked(store: Store, place: str) -> Path:
 def keep_scores(
     store: Store, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]
 ) -> None:
-    """Score every token of `texts` under a model that was `put`, and keep that beside it for `scores_of`.
+    """Score every token of `texts` under a model that was `put`, and keep the scores for `scores_of`.
 
     Texts that the model reads in part only are not kept.
 
@@ -109,9 +109,9 @@ def keep_scores(
 
 
 def scores_of(store: Store, name: str, texts: Sequence[str]) -> TokenScores:
-    """Return what a saved model says of every token of `texts`, as `score_tokens` does.
+    """Return a saved model's scores of every token of `texts`, as `score_tokens` does.
 
-    Texts that its chapter scored are read; others, or all where the model is another by now, are scored here.
+    Texts that its chapter scored are read; others, or all if the model is another by now, are scored here.
 
     Raises:
         InvalidParameter: a text is empty or there is none.

@@ -221,7 +221,7 @@ def refuse_unsafe(text: str, where: str) -> None:
 def mask_unsafe(text: str) -> str:
     """Return a text as a page may show it: every identifier that could be real is a row of dots.
 
-    Notes hold none, but a model that learned from them writes others where it goes wrong.
+    Notes contain none, but a model that learned from them writes others when it errs.
 
     Args:
         text: what a model wrote.
