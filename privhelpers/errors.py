@@ -64,14 +64,6 @@ class LedgerInUse(PrivHelpersError):
     """Another process is writing to the ledger."""
 
 
-class LedgerUnavailable(PrivHelpersError, OSError):
-    """The system refuses to read or write a ledger."""
-
-
-class ConfinedFailed(PrivHelpersError):
-    """A process that was confined broke its bounds, or ended; the message states which."""
-
-
 class ControlFailed(PrivHelpersError):
     """An attack found something where there is nothing to find, so that its other figures mean nothing."""
 

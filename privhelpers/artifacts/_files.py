@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from privhelpers.errors import ArtifactUnavailable
+from privhelpers.errors import ArtifactUnavailable, PrivHelpersError
 
 
 @contextmanager
@@ -47,6 +47,8 @@ def writing(path: Path) -> Iterator[None]:
     """
     try:
         yield
+    except PrivHelpersError:
+        raise
     except OSError as error:
         raise ArtifactUnavailable(error.errno, f"{path.name}: {error.strerror or error}") from error
 
