@@ -219,10 +219,9 @@ def checked(known: dict[str, Parameter], values: dict[str, Any], where: str) -> 
 def show(value: object) -> str:
     """Return a value as one short line of visible characters."""
     try:
-        text = inert(_short.repr(value))
+        return quoted(_short.repr(value))
     except ValueError:  # a whole number too long to print
         return type(value).__name__
-    return text if len(text) <= 200 else f"{text[:197]}..."
 
 
 def _assigned(source: str) -> set[str]:

@@ -309,6 +309,17 @@ def inserted(value: object, *, keep: str = "") -> object:
     return inert(value, keep=keep)
 
 
+def has_check_digit(text: str) -> bool:
+    """Return whether the last of the digits in a text is their check digit by Luhn's rule (ISO/IEC 7812).
+
+    >>> has_check_digit("4111 1111 1111 1111"), has_check_digit("4111 1111 1111 1112")
+    (True, False)
+    """
+    digits = [int(c) for c in reversed(text) if c.isdigit()]
+    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[1::2]]
+    return (sum(digits[::2]) + sum(doubled)) % 10 == 0
+
+
 def with_powers(text: str) -> str:
     """Return a text in which Python's exponents are powers of ten.
 

@@ -22,6 +22,7 @@ from privhelpers.defenses._spans import Scrubbed, Span, merge, replace
 from privhelpers.defenses.patterns import find_identifiers
 from privhelpers.errors import InvalidParameter, TrainingFailed
 
+_BATCH = 16  # documents of a step
 KINDS = {"dob": "date"}  # a recognizer sees a date, not whose birthday it is; the others keep their names
 _MODEL = parse_yaml(Path(__file__).with_name("recognizer.yml").read_text(encoding="utf-8"))
 
@@ -55,7 +56,7 @@ def lesson(notes: Sequence[dict]) -> list[dict]:
     return full + [note for note in notes if not note["spans"]][: len(full) // 4]
 
 
-def train_ner(notes: Sequence[dict], *, seed: int, epochs: int = 5, batch: int = 16) -> Language:
+def train_ner(notes: Sequence[dict], *, seed: int, epochs: int = 5) -> Language:
     """Train a recognizer from random weights on annotated public documents.
 
     Args:
@@ -63,13 +64,12 @@ def train_ner(notes: Sequence[dict], *, seed: int, epochs: int = 5, batch: int =
             recognizer itself is a model that can leak what it was trained on.
         seed: of initial weights, order and dropout; the same seed gives the same weights.
         epochs: passes over the documents.
-        batch: documents of a step; with few documents, take fewer.
 
     Raises:
         InvalidParameter: no document contains an identifier.
         TrainingFailed: the loss is not a finite number.
     """
-    epochs, batch = validate.positive_int(epochs=epochs, batch=batch)
+    epochs = validate.positive_int(epochs=epochs)
     if not any(note["spans"] for note in notes):
         raise InvalidParameter("notes: none contains an identifier to learn")
     order = rng.plain(seed, "ner/order")
@@ -81,8 +81,8 @@ def train_ner(notes: Sequence[dict], *, seed: int, epochs: int = 5, batch: int =
         for _ in range(epochs):
             order.shuffle(examples)
             losses: dict[str, float] = {}
-            for start in range(0, len(examples), batch):
-                nlp.update(examples[start : start + batch], sgd=optimizer, drop=0.1, losses=losses)
+            for start in range(0, len(examples), _BATCH):
+                nlp.update(examples[start : start + _BATCH], sgd=optimizer, drop=0.1, losses=losses)
             if not np.isfinite(losses["ner"]):
                 raise TrainingFailed(f"recognizer: the loss is {losses['ner']}; train with another seed")
         with nlp.use_params(optimizer.averages):  # averaged over the steps: steadier than the last ones

@@ -120,19 +120,19 @@ def drawn(make: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
     return styled
 
 
-def canvas(height: float = SHORT, columns: int = 1, **options: object) -> tuple[Figure, np.ndarray]:
+def canvas(height: float = SHORT) -> tuple[Figure, Axes]:
     """Return a figure of the book's width and its axes, free of pyplot (nothing to close, one display)."""
     figure = BookFigure(figsize=(WIDTH, height), layout="constrained")
-    return figure, figure.subplots(1, columns, squeeze=False, **options)[0]
+    return figure, figure.subplots()
 
 
-def literal(text: object, longest: int = 48) -> str:
-    """Return text that a figure shows as it is: controls as escapes, one line, shortened at `longest`.
+def literal(text: object) -> str:
+    """Return text that a figure shows as it is: controls as escapes, one line of up to 48 characters.
 
     A blank goes before a first `_`, because matplotlib drops such labels from a legend.
     """
     shown = re.sub("^_", " _", inert(str(text)))
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+    return shown if len(shown) <= 48 else shown[:47] + "…"
 
 
 def epsilon_of(model: str) -> float | None:
