@@ -12,7 +12,7 @@ from pathlib import Path
 
 from privhelpers.artifacts._json import parse_json, to_json
 from privhelpers.artifacts._paths import check_name, check_parts, repository_root
-from privhelpers.artifacts._seals import check_seal, seal_of, sha256_of, write_seal, write_sealed
+from privhelpers.artifacts._seals import SEAL, check_seal, seal_of, sha256_of, write_seal, write_sealed
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact
 
 # Set in the environment of every run that the runner starts: a hash of its code, inputs and versions.
@@ -80,6 +80,28 @@ class Store:
         """Record the hash of a file that a library wrote itself (safetensors, a tokenizer)."""
         path = self.path(name)
         write_seal(path, sha256_of(path))
+
+    def seal_folder(self, name: str) -> None:
+        """Record the hash of each file of a folder that a library wrote."""
+        folder = self.folder(name)
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and path.suffix != SEAL:
+                self.seal(f"{name}/{path.relative_to(folder).as_posix()}")
+
+    def sealed_folder(self, name: str, first: str) -> Path:
+        """Return a folder whose every file has the bytes that were sealed.
+
+        Args:
+            name: of the folder.
+            first: a file that each such folder has.
+
+        Raises:
+            MissingArtifact, DamagedArtifact: as `existing`, for any of its files.
+        """
+        folder = self.existing(f"{name}/{first}").parent
+        for seal in sorted(folder.rglob(f"*{SEAL}")):
+            self.existing(f"{name}/{seal.relative_to(folder).as_posix().removesuffix(SEAL)}")
+        return folder
 
     def write_json(self, name: str, value: object) -> None:
         """Write one JSON value."""

@@ -17,7 +17,7 @@ from spacy.language import Language
 from spacy.training import Example
 
 from privhelpers import rng, validate
-from privhelpers.artifacts import SEAL, Store, parse_yaml
+from privhelpers.artifacts import Store, parse_yaml
 from privhelpers.defenses._spans import Scrubbed, Span, merge, replace
 from privhelpers.defenses.patterns import find_identifiers
 from privhelpers.errors import InvalidParameter, TrainingFailed
@@ -95,11 +95,8 @@ def save_ner(store: Store, nlp: Language, name: str) -> None:
 
     spaCy writes JSON, msgpack and its own configuration; nothing in it is a pickle.
     """
-    folder = store.folder(name)
-    nlp.to_disk(folder)
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.suffix != SEAL:
-            store.seal(f"{name}/{path.relative_to(folder).as_posix()}")
+    nlp.to_disk(store.folder(name))
+    store.seal_folder(name)
 
 
 def checked_folder(store: Store, name: str) -> Path:
@@ -109,10 +106,7 @@ def checked_folder(store: Store, name: str) -> Path:
         MissingArtifact: a file is not there; the message names the command that makes it.
         DamagedArtifact: a file changed.
     """
-    folder = store.existing(f"{name}/config.cfg").parent
-    for seal in sorted(folder.rglob(f"*{SEAL}")):
-        store.existing(f"{name}/{seal.relative_to(folder).as_posix().removesuffix(SEAL)}")
-    return folder
+    return store.sealed_folder(name, "config.cfg")
 
 
 def load_ner(store: Store, name: str) -> Language:
