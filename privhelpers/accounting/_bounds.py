@@ -22,6 +22,8 @@ from privhelpers.accounting._renyi import check_noise
 from privhelpers.accounting._spent import POISSON, require_poisson
 from privhelpers.errors import InvalidParameter
 
+# dp-accounting remarks on rounding, and the bound is pessimistic with or without it.
+logging.getLogger("absl").setLevel(logging.ERROR)
 ACCOUNTANTS = ("pld", "rdp", "prv")
 # The grid of the privacy loss: so many points up to epsilon and in the standard deviation of one step's
 # loss, unless one step's largest loss would then need more points than a laptop composes in a second.
@@ -125,18 +127,6 @@ BEYOND_GRIDS = 1e6  # nats
 _COARSEST = 0.02  # nats: grid of the privacy loss, even if its spread would do with less
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence dp-accounting's remarks on rounding: the bound is pessimistic with or without them."""
-    logger = logging.getLogger("absl")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-
-
 def composed(losses: pld.PrivacyLossDistribution, steps: int) -> pld.PrivacyLossDistribution:
     """Return the privacy losses of `steps` adaptive releases.
 
@@ -171,16 +161,15 @@ def epsilon_of_losses(
     Raises:
         ArithmeticError: see `composed`.
     """
-    with _quiet():
-        run = composed(losses, steps)
-        if optimistic:  # its search ends a little too high if losses have no exponential in float64
-            total = max(1.0, float(run.get_delta_for_epsilon(-math.inf)))  # as in `composed`
-            return _bisected(run, delta * total + rounding(steps)) * (1 - _BISECTED)
-        left = delta - rounding(steps)
-        try:
-            return float(run.get_epsilon_for_delta(left))
-        except OverflowError:
-            return _bisected(run, left)
+    run = composed(losses, steps)
+    if optimistic:  # its search ends a little too high if losses have no exponential in float64
+        total = max(1.0, float(run.get_delta_for_epsilon(-math.inf)))  # as in `composed`
+        return _bisected(run, delta * total + rounding(steps)) * (1 - _BISECTED)
+    left = delta - rounding(steps)
+    try:
+        return float(run.get_epsilon_for_delta(left))
+    except OverflowError:
+        return _bisected(run, left)
 
 
 def _bisected(run: pld.PrivacyLossDistribution, delta: float) -> float:
@@ -365,7 +354,7 @@ def delta_at(*, epsilon: float, noise_multiplier: float, sample_rate: float, ste
     if not composable(grid, spread=spread, largest=largest, steps=steps, delta=1.0):
         return added_up
     try:
-        with in_float64(**run), _quiet():
+        with in_float64(**run):
             losses = _joined(grid, noise_multiplier=noise_multiplier, sample_rate=sample_rate)
             delta = float(composed(losses, steps).get_delta_for_epsilon(epsilon))
     except InvalidParameter:  # losses too small for a float64: the steps' distances, added up

@@ -19,7 +19,6 @@ from scipy.special import expit, ndtr, ndtri
 from scipy.stats import binom
 
 from privhelpers import validate
-from privhelpers.errors import InvalidParameter
 from privhelpers.lower_bounds._result import ADD_REMOVE, check_adjacency, check_guesses, significance_of
 from privhelpers.mechanisms import gdp_epsilon
 
@@ -42,9 +41,7 @@ def one_run_p_value(*, canaries: int, guesses: int, correct: int, epsilon: float
     Source: Steinke, Nasr and Jagielski 2023.
     """
     canaries, guesses, correct = check_guesses(canaries=canaries, guesses=guesses, correct=correct)
-    epsilon, delta = validate.non_negative(epsilon=epsilon, delta=delta)
-    if delta >= 1:
-        raise InvalidParameter(f"delta = {validate.shown(delta)}: must be in [0, 1)")
+    epsilon, delta = validate.guarantee(epsilon, delta)
     return _p_value(canaries, guesses, correct, epsilon, delta)
 
 
@@ -87,9 +84,7 @@ def one_run_epsilon_lower(
     """
     canaries, guesses, correct = check_guesses(canaries=canaries, guesses=guesses, correct=correct)
     check_adjacency(adjacency)
-    delta = validate.non_negative(delta=delta)
-    if delta >= 1:
-        raise InvalidParameter(f"delta = {validate.shown(delta)}: must be in [0, 1)")
+    _, delta = validate.guarantee(0.0, delta)
     error = significance_of(confidence, searched)
 
     def excess(epsilon: float) -> float:

@@ -14,7 +14,7 @@ _MOST_CANARIES = 1_000_000  # a bound takes seconds for as many
 
 @dataclass(frozen=True)
 class AuditResult:
-    """A lower bound on epsilon with everything that gives it meaning.
+    """A lower bound on the accountant's epsilon, of adding or removing one unit, with its meaning.
 
     Attributes:
         epsilon_lower: in nats; 0 if nothing could be certified.
@@ -25,7 +25,6 @@ class AuditResult:
         guesses: how many of them were guessed at.
         correct: how many guesses were right.
         searched: numbers of guesses, or thresholds, among which the best was taken and paid for.
-        adjacency: whose epsilon is bounded, "add/remove" of one unit: the accountant's.
     """
 
     epsilon_lower: float
@@ -36,14 +35,13 @@ class AuditResult:
     guesses: int
     correct: int
     searched: int = 1
-    adjacency: str = ADD_REMOVE
 
     def __str__(self) -> str:
         """Return the bound with everything that must be stated with it."""
         lower, delta = rounded_down(self.epsilon_lower), rounded_down(self.delta)
         return (
             f"ε >= {lower:g} at δ = {delta:g}, confidence {100 * rounded_down(self.confidence, 8):.8g}% "
-            f"({self.adjacency}; {self.method}: {self.correct} of {self.guesses} guesses right, "
+            f"({ADD_REMOVE}; {self.method}: {self.correct} of {self.guesses} guesses right, "
             f"{self.canaries} canaries, {self.searched} searched)"
         )
 

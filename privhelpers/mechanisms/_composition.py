@@ -16,7 +16,6 @@ from scipy.special import gammaln
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.mechanisms import _checks
 
 _ROUNDED = np.finfo(float).eps  # of each number that goes into a sum
 
@@ -53,12 +52,12 @@ def basic_composition(*, epsilons: Sequence[float], deltas: Sequence[float] | No
         raise InvalidParameter(
             f"deltas: {len(deltas)} values for {len(epsilons)} epsilons; one each, at least one"
         )
-    checked = [_checks.guarantee(epsilon, delta) for epsilon, delta in zip(epsilons, deltas, strict=True)]
+    checked = [validate.guarantee(epsilon, delta) for epsilon, delta in zip(epsilons, deltas, strict=True)]
     return Guarantee(*map(math.fsum, zip(*checked, strict=True)))
 
 
 def _check_runs(epsilon: float, delta: float, runs: int, delta_slack: float) -> tuple:
-    epsilon, delta = _checks.guarantee(epsilon, delta)
+    epsilon, delta = validate.guarantee(epsilon, delta)
     runs = validate.positive_int(runs=runs)
     delta_slack = validate.probability(delta_slack=delta_slack)
     if delta_slack == 1:
@@ -137,7 +136,7 @@ def group_privacy(*, epsilon: float, size: int, delta: float = 0.0, tight: bool 
 
     Source: Dwork and Roth 2014, theorem 2.2 (delta 0); Vadhan 2017, lemma 2.2 and its proof.
     """
-    epsilon, delta = _checks.guarantee(epsilon, delta)
+    epsilon, delta = validate.guarantee(epsilon, delta)
     size = validate.positive_int(size=size)
     if delta == 0:
         return Guarantee(size * epsilon, 0.0)

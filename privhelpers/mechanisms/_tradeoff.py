@@ -39,7 +39,7 @@ def dp_tradeoff(fpr: ArrayLike, *, epsilon: float, delta: float = 0.0) -> float 
     Source: Wasserman and Zhou 2010, theorem 2.4; Kairouz, Oh and Viswanath 2015, theorem 2.1; Dong, Roth and
     Su 2022, proposition 2.5.
     """
-    epsilon, delta = _checks.guarantee(epsilon, delta)
+    epsilon, delta = validate.guarantee(epsilon, delta)
     _checks.unit_interval(fpr=fpr)
     alpha = np.asarray(fpr, dtype=float)
     with np.errstate(divide="ignore", over="ignore"):  # log 0 and e^large have the right limits here
@@ -220,7 +220,7 @@ def largest_advantage(*, epsilon: float, delta: float = 0.0) -> float:
 
     Source: Kairouz, Oh and Viswanath 2015, theorem 2.1; Humphries et al. 2023.
     """
-    epsilon, delta = _checks.guarantee(epsilon, delta)
+    epsilon, delta = validate.guarantee(epsilon, delta)
     half = math.tanh(epsilon / 2)
     return half + delta * (1 - half)
 
@@ -237,5 +237,5 @@ def largest_auc(*, epsilon: float, delta: float = 0.0) -> float:
 
     Source: the area under the curve of `dp_tradeoff`, which is a polygon.
     """
-    epsilon, delta = _checks.guarantee(epsilon, delta)
+    epsilon, delta = validate.guarantee(epsilon, delta)
     return 1 - (1 - delta) ** 2 * (1 - math.tanh(epsilon / 2)) / 2
