@@ -174,19 +174,26 @@ class Parts:
         self._mark = hashlib.sha256(to_json([given, self._run])).hexdigest()
         self._store = Store(store.unfinished(name), store.profile)
 
-    def keep(self, part: str, make: Callable[[], object]) -> object:
-        """Return the result of a part: the kept one, or what `make` returns, as JSON gives it back."""
-        file = f"{part}.json"
-        if not self._run:
-            return parse_json(to_json(make()), file)
+    def read(self, part: str) -> object | None:
+        """Return the kept result of a part, as JSON gives it back; None if there is none."""
         try:
-            kept = self._store.read_json(file)
+            kept = self._store.read_json(f"{part}.json") if self._run else {}
         except (MissingArtifact, DamagedArtifact):
             kept = {}
-        if kept.get("made_from") != self._mark:
-            self._store.write_json(file, {"made_from": self._mark, "result": make()})
-            kept = self._store.read_json(file)
-        return kept["result"]
+        return kept["result"] if kept.get("made_from") == self._mark else None
+
+    def write(self, part: str, result: object) -> None:
+        """Keep the result of a part."""
+        if self._run:
+            self._store.write_json(f"{part}.json", {"made_from": self._mark, "result": result})
+
+    def keep(self, part: str, make: Callable[[], object]) -> object:
+        """Return the result of a part: the kept one, or what `make` returns, as JSON gives it back."""
+        kept = self.read(part)
+        if kept is None:
+            kept = parse_json(to_json(make()), part)
+            self.write(part, kept)
+        return kept
 
 
 @cache
