@@ -1,6 +1,6 @@
 """One seed, many named streams: a new consumer never shifts the numbers of an old one.
 
-Every source of chance in the book is drawn here by name, so that two helpers that both ask for
+Every random stream of the book is drawn here by name, so that two helpers that both ask for
 seed 0 do not share a stream by accident. A global generator is seeded only where a library reads no other,
 and put back as it was (`torch_seeded`).
 

@@ -1,4 +1,4 @@
-"""What a run of DP-SGD spends, and how much noise a budget needs.
+"""The budget of a run of DP-SGD, and how much noise a budget needs.
 
 One step of DP-SGD is a Poisson-subsampled Gaussian mechanism; a run composes many of them. The default
 accountant is the privacy loss distribution (PLD) of Google's dp-accounting, rounded so that the epsilon it

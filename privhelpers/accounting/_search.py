@@ -137,7 +137,7 @@ def search_rdp(
 def search_epsilon(
     run: PrivacySpent, *, expected_runs: float, shape: float | None, delta: float
 ) -> SearchSpent:
-    """Return what a search spends that draws its number of runs at random and releases the best.
+    """Return the budget of a search that draws its number of runs at random and releases the best.
 
     Args:
         run: what one run spends, whatever settings it draws: the noise, rate and steps must be the

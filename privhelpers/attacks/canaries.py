@@ -30,7 +30,7 @@ _MOST_REFERENCES = 10_000_000  # in memory, and beyond what exposure is measured
 
 @dataclass(frozen=True)
 class CanaryResult:
-    """What a model knows of one canary.
+    """A model's knowledge of one canary.
 
     Attributes:
         canary_id: its name in the records.

@@ -1,4 +1,4 @@
-"""The same question to every model, side by side, with what they share with the truth marked.
+"""The same question to every model, side by side, with the parts that they share with the truth marked.
 
 What a model wrote is untrusted: a training text may contain markup, and a page must show it as the characters
 that it is. All text passes through `inert` before it becomes HTML.

@@ -1,4 +1,4 @@
-"""Controls on which an attack must fail: what it finds there is its error, and too much stops the build.
+"""Controls on which an attack must fail: its result there is its error, and too much stops the build.
 
 Three nulls serve every attack on membership: a target that was trained on none of the notes, labels permuted
 between patients, and control patients against other control patients.
@@ -16,7 +16,7 @@ _STANDARD_ERRORS = 4.5
 
 
 def require_null(what: str, interval: Interval, *, null: float = 0.5) -> None:
-    """Refuse a control whose figure is not what chance gives.
+    """Refuse a control whose figure is not the expected one.
 
     Args:
         what: the attack and its control, for the message.

@@ -38,7 +38,7 @@ SINGLES_OUT_BITS = 20.0  # an identifier from a space this large is not hit by g
 
 @dataclass(frozen=True)
 class Profile:
-    """What the notes of one patient say of them.
+    """The facts in the notes of one patient.
 
     Attributes:
         patient_id: the patient.

@@ -31,7 +31,7 @@ class Arms:
     Attributes:
         member_scores, member_patients: of the notes, or patients, that were trained on.
         control_scores, control_patients: of those that were not.
-        threshold: score from which on the attack says "member", if it has one of its own.
+        threshold: lowest score that the attack calls a member, if it has its own threshold.
     """
 
     member_scores: np.ndarray

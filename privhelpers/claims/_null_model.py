@@ -1,4 +1,4 @@
-"""What the report's rule counts when nothing was memorized, and what its generator of patients makes.
+"""The count of the report's rule if nothing was memorized, and the output of its generator of patients.
 
 A system that writes one random condition and one random drug in every text knows no patient. Neither does a
 manual of a programming language. Both "leak" under a rule that looks for a record's condition, its drug or

@@ -60,7 +60,7 @@ def train_ner(notes: Sequence[dict], *, seed: int, epochs: int = 5) -> Language:
     """Train a recognizer from random weights on annotated public documents.
 
     Args:
-        notes: documents with `text` and `spans`, as `annotate_public` returns them; public ones, for the
+        notes: documents with `text` and `spans`, as `annotate_public` returns them; public ones, because the
             recognizer itself is a model that can leak what it was trained on.
         seed: of initial weights, order and dropout; the same seed gives the same weights.
         epochs: passes over the documents.

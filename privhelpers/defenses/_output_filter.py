@@ -31,8 +31,8 @@ class Filtered:
 
     Attributes:
         text: the text, with placeholders for what was withheld.
-        blocked: whether anything was held back.
-        reasons: what was held back, such as "ssn" and "verbatim, 9 words", in the order of the text.
+        blocked: whether anything was withheld.
+        reasons: what was withheld, such as "ssn" and "verbatim, 9 words", in the order of the text.
     """
 
     text: str
@@ -110,7 +110,7 @@ class OutputFilter:
         return runs
 
     def find(self, text: str) -> list[Span]:
-        """Return what is to be held back, merged, in order; the kind of a copied run is "verbatim"."""
+        """Return what is to be withheld, merged, in order; the kind of a copied run is "verbatim"."""
         runs = [
             Span(start, end, "verbatim") for run, start, end in self._runs(text) if run in self._protected
         ]
@@ -124,7 +124,7 @@ class OutputFilter:
         return sum(1 + says_a_word(word[0]) for word in self._words(self._readings(text)[-1])) // 2
 
     def apply(self, text: str) -> Filtered:
-        """Return the text without what is to be held back."""
+        """Return the text without the withheld parts."""
         scrubbed = replace(text, self.find(text))
         reasons = tuple(
             f"verbatim, {self._length(text[span.start : span.end])} words"

@@ -51,7 +51,7 @@ def read_recipe(path: Path) -> dict[str, object]:
 
     The entries, all optional, are `scrub: true`; `dedup`, the Jaccard similarity of two copies, in (0, 1];
     `dp`, with `target_epsilon` (nats), `target_delta`, `sample_rate` and `max_grad_norm`; and `filter`, the
-    words of a run that is held back, 1 or more.
+    words of a run that is withheld, 1 or more.
 
     Raises:
         InvalidParameter: the file cannot be read, or an entry is unknown or out of its range; the message

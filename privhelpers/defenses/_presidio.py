@@ -1,4 +1,4 @@
-"""Microsoft Presidio on the recognizer that the build trains: nothing is downloaded, nothing is asked online.
+"""Microsoft Presidio on the recognizer that the build trains: nothing is downloaded or looked up online.
 
 Presidio's defaults have three problems here. Its mail recognizer asks the public suffix list over the
 network. It knows no top domain `.test` or `.example`. Its social security recognizer throws away numbers

@@ -1,7 +1,7 @@
 """Estimates that can be compared between the cells of the factorial.
 
 All cells are measured on the same people, so one resample of the people serves every cell, and a contrast of
-cells has an interval of its own. It covers the choice of patients, not the luck of training: each cell is
+cells has an interval of its own. It covers the choice of patients, not the draw of training: each cell is
 trained once.
 """
 

@@ -1,4 +1,4 @@
-"""What every attack found in each of the 16 cells, with the same for people whom no model was trained on.
+"""The results of every attack in each of the 16 cells, with the same for people whom no model was trained on.
 
     rows = measure(outcomes, public, suite, output_filter, known=public_text)
     store.write_jsonl("defenses/factorial.jsonl", [row.as_dict() for row in rows])

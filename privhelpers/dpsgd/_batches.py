@@ -69,7 +69,7 @@ def micro_batches(
         drawn: the rows of each patient of one Poisson draw; empty for an empty draw.
         max_rows: rows of a micro-batch, unless one patient alone has more.
         pad_id: token that fills short rows; it has no label.
-        attention_mask: whether the model needs one, lest it read the padding; see `reads_backward`.
+        attention_mask: whether the model needs one, to leave out the padding; see `reads_backward`.
 
     Yields:
         (batch, unit of each row).

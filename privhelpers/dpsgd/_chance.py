@@ -1,4 +1,4 @@
-"""The two ways a private run may draw its chance.
+"""The two sources of a private run's randomness.
 
 Research: every stream follows from a seed, so that the run can be repeated. Anyone who knows the seed can
 subtract the noise again: the guarantee is void, and the log says so. Release: the operating system's entropy,

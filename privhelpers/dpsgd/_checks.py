@@ -1,4 +1,4 @@
-"""What is checked of a model before its clipped sums count, once.
+"""The check of a model before its clipped sums count, once.
 
 A sum of clipped gradients moves by no more than the bound when a unit leaves only if the model reads each row
 apart from the others and if every use of a trained weight is recorded. So on a few rows the norms that the

@@ -1,4 +1,4 @@
-"""What a private run did, counted as it runs and carried over a kill."""
+"""The counts of a private run, kept as it runs and carried over a kill."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The loss of each row, as the Hugging Face model would return it for that row alone."""
+"""The loss of each row, as a Hugging Face model returns it for that row alone."""
 
 from collections.abc import Mapping
 

@@ -122,7 +122,7 @@ class Keep:
         run: name in the ledger.
         every: steps between two checkpoints, and reserved at once, 1 or more.
         on_change: what to do with a folder of another run: "refuse", or "restart" beside its old ledger. What
-            that one counts was spent all the same: if anything of the old run is published, budgets add up.
+            that one counts is still spent: if anything of the old run is published, budgets add up.
 
     Raises:
         InvalidParameter: a value is out of its range.

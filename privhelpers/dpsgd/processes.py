@@ -95,6 +95,6 @@ class SharedOptimizer(PrivateOptimizer):
 
 
 def _sign(batches: list[Drawn]) -> tuple:
-    """Return what two equal draws have in common and two different ones hardly ever."""
+    """Return a value that two equal draws share and two different ones hardly ever do."""
     ids = [batch["input_ids"] for batch, _ in batches if isinstance(batch, dict)]
     return len(batches), *((tuple(rows.shape), int(rows.sum())) for rows in ids)

@@ -34,7 +34,7 @@ WIDTH, SHORT, TALL = 6.5, 2.9, 4.3  # inches
 
 NON_PRIVATE, PUBLIC, DP, ATTACK = "#3a3a3a", "#b2b2b2", "#0072b2", "#e07b00"
 _BEST_NON_PRIVATE = "#777777"
-CONTROL = "#262626"  # always hollow, hatched or dashed: never told apart by color alone
+CONTROL = "#262626"  # always hollow, hatched or dashed: never distinguished by color alone
 _DP_SHADES = mpl.colors.LinearSegmentedColormap.from_list("dp", ["#8fc3e3", "#0072b2", "#0a3566"])
 # Indigo, magenta, orange, amber: lightness and hue change together, so that neighbors differ in print, and
 # if a dark page turns them around.

@@ -1,4 +1,4 @@
-"""What one private run spends, written down before it is spent.
+"""The budget of one private run, written down before it is spent.
 
 A ledger is a file of JSON lines. The first seals the header of the run, its plan included; every later one
 reserves steps and is on the device before `reserve` returns, so that a kill at any moment leaves a ledger

@@ -190,7 +190,7 @@ def whole_lines(data: bytes) -> bytes:
 
 
 def verify(data: bytes, name: str) -> Record:
-    """Return what the bytes of a ledger say; a last line without its newline reserved nothing.
+    """Return the record in the bytes of a ledger; a last line without its newline reserved nothing.
 
     Args:
         data: the whole file.

@@ -1,4 +1,4 @@
-"""What a ledger fixes before the first step, and the budget check at its opening."""
+"""The settings that a ledger fixes before the first step, and the budget check at its opening."""
 
 import dataclasses
 import re

@@ -1,4 +1,4 @@
-"""What an audit may say, and the refusal to publish a book whose bounds contradict each other."""
+"""The result of an audit, and the refusal to publish a book whose bounds contradict each other."""
 
 import math
 import numbers
@@ -73,7 +73,7 @@ def check_guesses(*, canaries: int, guesses: int, correct: int) -> tuple[int, in
 
 
 def check_adjacency(adjacency: str) -> None:
-    """Refuse what a coin cannot decide.
+    """Refuse a relation that a coin cannot decide.
 
     Raises:
         InvalidParameter: neither "add/remove" nor "replacement".

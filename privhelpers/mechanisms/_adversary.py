@@ -1,4 +1,4 @@
-"""What an observer believes after an answer, and how far a guarantee lets that belief move.
+"""An observer's belief after an answer, and how far a guarantee lets that belief move.
 
 >>> low, high = posterior_range(prior=0.5, epsilon=1)
 >>> round(low, 3), round(high, 3)

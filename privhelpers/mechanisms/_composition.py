@@ -1,4 +1,4 @@
-"""What several releases spend together, and what one release means for several people.
+"""The budget of several releases together, and the meaning of one release for several people.
 
 All four rules keep the neighboring relation of the guarantees that go in.
 

@@ -1,4 +1,4 @@
-"""What the chapters measured, read from their artifacts; only this package knows the paths.
+"""The chapters' measurements, read from their artifacts; only this package knows the paths.
 
 runs = Results(store)
 runs.of("baseline").membership["auc"]              # the saved figures of one attack on one model

@@ -12,7 +12,7 @@ _LITTLE = 0.05
 
 
 def usefulness(runs: Results) -> tuple[bool, str]:
-    """Return what the private models know of the task "which drug follows?", to be read with what they leak.
+    """Return the private models' skill in the task "which drug follows?", to be read with their leaks.
 
     Returns:
         Whether they learned next to nothing: by the upper ends of the intervals, none gains a twentieth of

@@ -191,7 +191,7 @@ def detectable(standard_error: float, *, power: float = 0.8, alpha: float = 0.05
 
 
 def detectable_auc(members: int, nonmembers: int, *, power: float = 0.8, alpha: float = 0.05) -> float:
-    """Return the smallest true area under the ROC curve that is told from one half.
+    """Return the smallest true area under the ROC curve that can be distinguished from one half.
 
     Args:
         members, nonmembers: independent units of each arm, such as patients; 1 or more.
@@ -216,7 +216,7 @@ def detectable_rate(
     power: float = 0.8,
     alpha: float = 0.05,
 ) -> float:
-    """Return the smallest true rate that is told from a control rate, with so many units in each arm.
+    """Return the smallest true rate that can be distinguished from a control rate, with so many units an arm.
 
     Args:
         units: independent units in the arm, such as patients; 1 or more.

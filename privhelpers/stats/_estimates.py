@@ -90,7 +90,7 @@ def clustered_mean(values: ArrayLike, clusters: ArrayLike, *, weights: ArrayLike
     Args:
         values: one number per observation, shape (n,).
         clusters: cluster of each observation (any labels), shape (n,).
-        weights: how much each counts, above 0, such as the tokens of a note; default, all the same.
+        weights: how much each counts, above 0, such as the tokens of a note; by default equally.
 
     Raises:
         InvalidParameter: lengths differ, a value is not finite, a weight is not above 0, or there are
@@ -149,7 +149,7 @@ def paired_difference(
     Args:
         values_a, values_b: two numbers per observation, shape (n,).
         clusters: cluster of each observation (any labels), shape (n,).
-        weights: how much each counts, above 0; default, all the same.
+        weights: how much each counts, above 0; by default equally.
 
     Raises:
         InvalidParameter: lengths differ, a value is not finite, or there are fewer than 2 clusters.

@@ -43,7 +43,7 @@ class Interval:
     method: str
 
     def __contains__(self, value: float) -> bool:
-        """Say whether `value` lies in the closed interval: `0.5 in interval`."""
+        """Return whether `value` is in the closed interval: `0.5 in interval`."""
         return self.low <= value <= self.high
 
 
