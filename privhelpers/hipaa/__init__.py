@@ -26,30 +26,3 @@ from privhelpers.hipaa._risk import (
     reading_table,
 )
 from privhelpers.hipaa._sheet import sheet_page
-
-__all__ = [
-    "ANSWERS",
-    "CATEGORIES",
-    "CAVEAT",
-    "CONTENT",
-    "ENFORCEMENT_DISCRETION_2019",
-    "FIRST",
-    "IDENTIFIERS",
-    "KEEP",
-    "LIMIT",
-    "MATRIX",
-    "MEMBERSHIP",
-    "NOTHING",
-    "REACH",
-    "RECORD_IDENTIFIERS",
-    "SCHEDULES",
-    "SECTIONS",
-    "STOP",
-    "Finding",
-    "combine",
-    "declare",
-    "findings_table",
-    "penalty_table",
-    "reading_table",
-    "sheet_page",
-]

@@ -42,14 +42,3 @@ its whole plan: stopping by the outcome needs more than composition (Rogers, Rot
 from privhelpers.ledger._chain import Entry, Record, verify
 from privhelpers.ledger._header import MODES, Header
 from privhelpers.ledger._writer import Ledger, open_ledger, read_ledger
-
-__all__ = [
-    "MODES",
-    "Entry",
-    "Header",
-    "Ledger",
-    "Record",
-    "open_ledger",
-    "read_ledger",
-    "verify",
-]
