@@ -17,7 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from privhelpers import validate
 from privhelpers.accounting import Claimed, PrivacyPlan
 from privhelpers.dpsgd._batches import Rows, bounded, encode_patients, micro_batches, public_trial
-from privhelpers.dpsgd._callbacks import Callback, Counting, Snapshots, Taken, copied, require_finite
+from privhelpers.dpsgd._callbacks import Callback, Snapshots, Taken, copied, require_finite
 from privhelpers.dpsgd._canaries import CanaryTracker
 from privhelpers.dpsgd._chance import RandomStreams, is_builtin
 from privhelpers.dpsgd._engine import trainable
@@ -130,7 +130,9 @@ class Training:
                 CanaryTracker(settings.canaries, self.model, plan)
             )
             optimizer, accountant = self._optimizer()
-            kept = keep and run.enter_context(self._resumable(keep, optimizer))
+            kept = keep and self._resumable(keep, optimizer)
+            if kept:
+                run.callback(kept.ledger.close)
             for streams in (
                 self.chance.dropout(),
                 layers_in(settings.matmul_precision),
@@ -142,7 +144,7 @@ class Training:
             if canaries:
                 canaries.resume(tally)
             # The checkpoint comes last: it contains what the others count.
-            concerns = (Counting(tally, plan.max_grad_norm), copies, canaries, kept)
+            concerns = (copies, canaries, kept)
             callbacks: list[Callback] = [one for one in concerns if one]
             units = plan.units + (canaries.units if canaries else 0)
             drawn_units = self.draws(
@@ -164,7 +166,8 @@ class Training:
                 optimizer.optimizer.param_groups[0]["lr"] = settings.learning_rate_at(step, plan.steps)
                 norms = optimizer.step(batches)
                 # 4. Note what happened, and keep it.
-                taken = Taken(step + 1, norms[: len(patients)], optimizer.gradients)
+                tally.add(norms[: len(patients)], plan.max_grad_norm)
+                taken = Taken(step + 1, optimizer.gradients)
                 for callback in callbacks:
                     callback.after(taken)
             require_finite(trainable(self.model))

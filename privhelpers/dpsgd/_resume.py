@@ -151,7 +151,7 @@ class Keep:
 
 
 class ResumableRun(Callback):
-    """The ledger and the checkpoints of one run in one folder; a context manager.
+    """The ledger and the checkpoints of one run in one folder; its maker closes its `ledger`.
 
     Args:
         keep: where, and how often.
@@ -180,14 +180,6 @@ class ResumableRun(Callback):
                 raise
             self._put_aside()
             self.ledger = open_ledger(self.folder / LEDGER, header)
-
-    def __enter__(self) -> "ResumableRun":
-        """Return itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close the ledger."""
-        self.ledger.close()
 
     def _put_aside(self) -> None:
         """Remove the checkpoints of another run, and number its ledger: what it spent stays written."""

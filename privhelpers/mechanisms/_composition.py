@@ -59,9 +59,7 @@ def basic_composition(*, epsilons: Sequence[float], deltas: Sequence[float] | No
 def _check_runs(epsilon: float, delta: float, runs: int, delta_slack: float) -> tuple:
     epsilon, delta = validate.guarantee(epsilon, delta)
     runs = validate.positive_int(runs=runs)
-    delta_slack = validate.probability(delta_slack=delta_slack)
-    if delta_slack == 1:
-        raise InvalidParameter("delta_slack = 1: must be in (0, 1)")
+    delta_slack = validate.open_unit(delta_slack=delta_slack)
     return epsilon, delta, runs, delta_slack
 
 
