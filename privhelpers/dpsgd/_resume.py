@@ -8,7 +8,6 @@ steps in between are counted once. Release mode cannot repeat them: they stay co
 with the step after them.
 """
 
-import contextlib
 import hashlib
 import hmac
 import io
@@ -19,7 +18,7 @@ import secrets
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 import torch
@@ -79,15 +78,6 @@ def _code(model: torch.nn.Module, parts: Iterable[object]) -> list[list[str]]:
     return [[name, artifacts.sha256_of(path)] for name, path in sorted(files.items())]
 
 
-def _versions() -> list[list[str]]:
-    """Return name and version of every library, of those that are installed, whose code a step may run."""
-    found = []
-    for name in LIBRARIES:
-        with contextlib.suppress(PackageNotFoundError):
-            found.append([name, version(name)])
-    return found
-
-
 def fingerprint(
     model: torch.nn.Module,
     rows: list[Rows],
@@ -108,7 +98,7 @@ def fingerprint(
     return {
         "data": hmac.new(key, data.encode(), "sha256").hexdigest() if key else data,
         "parameters": _digest([dict(parameters), _weights(model), _settings(model)]),
-        "code": _digest([code, *_versions()]),
+        "code": _digest([code, *([name, version(name)] for name in LIBRARIES)]),
     }
 
 
