@@ -53,8 +53,8 @@ def _convert(packages: Path, store: Store) -> None:
     plain.load_state_dict(loaded.state_dict())
     # Notes are no conversation: a chat template would only change what a prompt is.
     tokenizer.chat_template = None
-    for file in models.save(plain, tokenizer, store.folder(SMOLLM2)):
-        store.seal(f"{SMOLLM2}/{file}")
+    models.save(plain, tokenizer, store.folder(SMOLLM2))
+    store.seal_folder(SMOLLM2)
     store.write_json(ORIGIN, ABOUT)  # last: with it the folder is complete
 
 

@@ -1,4 +1,4 @@
-"""The errors of this package: each says what was wrong, where, and what to do.
+"""The errors of this package: each states what was wrong, where, and what to do.
 
 A caller that wants to catch "anything this project refuses" catches `PrivHelpersError`.
 """
@@ -21,7 +21,7 @@ class DamagedArtifact(PrivHelpersError):
 
 
 class ArtifactUnavailable(PrivHelpersError, OSError):
-    """The system refuses to write a file, as where the disk is full; the old file is as it was."""
+    """The system refuses to write a file, such as on a full disk; the old file is as it was."""
 
 
 class UnsafeIdentifier(PrivHelpersError):
@@ -64,14 +64,6 @@ class LedgerInUse(PrivHelpersError):
     """Another process is writing to the ledger."""
 
 
-class LedgerUnavailable(PrivHelpersError, OSError):
-    """The system refuses to read or write a ledger."""
-
-
-class ConfinedFailed(PrivHelpersError):
-    """A process that was confined broke its bounds, or ended; the message says which."""
-
-
 class ControlFailed(PrivHelpersError):
     """An attack found something where there is nothing to find, so that its other figures mean nothing."""
 
@@ -81,7 +73,7 @@ class AuditContradiction(PrivHelpersError):
 
 
 class NotOneNumber(PrivHelpersError, TypeError):
-    """One number is asked for where several that cannot be added are needed."""
+    """One number is requested, but several that cannot be added are needed."""
 
 
 class BadRecords(PrivHelpersError, ValueError):

@@ -41,7 +41,7 @@ def tell(**values: object) -> None:
 
 
 def choose(condition: bool, effect: str, absence: str) -> str:
-    """Return the wording for an effect where the run shows it, and the one for its absence where not.
+    """Return the wording for an effect if the run shows it, and else the one for its absence.
 
     tell(reading=choose(interval.low > 0, "members leak more than controls", "no difference shows"))
     """

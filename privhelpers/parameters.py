@@ -1,4 +1,4 @@
-"""The parameters cell of a chapter: names, types and ranges, the same whoever starts the chapter.
+"""The parameters cell of a chapter: names, types and ranges, however the chapter is started.
 
 Papermill runs on with the default when a name is misspelled, accepts "8" for 8, and pastes whatever it
 is given; in Jupyter anyone edits the cell. Here a line such as
@@ -63,7 +63,7 @@ class Parameter:
 
     @property
     def kind(self) -> str:
-        """The type, or that of the elements of a list."""
+        """The type, or the type of a list's elements."""
         return self.type_name.removeprefix("list[").removesuffix("]")
 
     @property
@@ -113,7 +113,7 @@ def _require_visible(text: str) -> None:
         if (shown := inert(character)) != character:
             raise ValueError(f"character {place} is {shown}")
     if inert(text) != text:
-        raise ValueError("more marks stand on one letter than it can bear")
+        raise ValueError("one letter has too many marks")
 
 
 def _limits(comment: str, kind: str) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def _parameter(node: ast.stmt, comments: dict[int, str], where: str) -> Paramete
     if type_name not in TYPES:
         raise InvalidParameter(f"{at}: type {quoted(type_name)!r} must be one of {', '.join(TYPES)}")
     if not comment:
-        raise InvalidParameter(f"{at}: its line must end with a comment that says what it is")
+        raise InvalidParameter(f"{at}: its line must end with a comment that describes it")
     try:
         default = ast.literal_eval(node.value)
         limits = _limits(comment, type_name.removeprefix("list[").removesuffix("]"))
@@ -176,7 +176,7 @@ def declared_in(cell: str, where: str) -> dict[str, Parameter]:
         parameters = [_parameter(node, comments, where) for node in tree.body]
     except (SyntaxError, tokenize.TokenError) as error:
         raise InvalidParameter(f"{where}, parameters cell: {quoted(error)}") from error
-    except (MemoryError, RecursionError) as error:  # of Python's parser, which holds a hundred levels or so
+    except (MemoryError, RecursionError) as error:  # of Python's parser, of about a hundred levels
         raise InvalidParameter(f"{where}, parameters cell: nested too deep; write plain values") from error
     names = [p.name for p in parameters]
     if doubled := next((n for n in names if names.count(n) > 1), None):
@@ -197,7 +197,7 @@ def checked(known: dict[str, Parameter], values: dict[str, Any], where: str) -> 
     Args:
         known: what is declared, by name.
         values: any of them, by name.
-        where: what the values stand in, for the message.
+        where: the source of the values, for the message.
 
     Raises:
         InvalidParameter: the first that is unknown, of another type or out of its range: in one line where
@@ -219,10 +219,9 @@ def checked(known: dict[str, Parameter], values: dict[str, Any], where: str) -> 
 def show(value: object) -> str:
     """Return a value as one short line of visible characters."""
     try:
-        text = inert(_short.repr(value))
+        return quoted(_short.repr(value))
     except ValueError:  # a whole number too long to print
         return type(value).__name__
-    return text if len(text) <= 200 else f"{text[:197]}..."
 
 
 def _assigned(source: str) -> set[str]:

@@ -55,7 +55,7 @@ def side_by_side(
         names: of the jobs, for the message about one that was lost; by default their numbers.
 
     Raises:
-        RunFailed: a process ended without a result; the message says what it may have been at.
+        RunFailed: a process ended without a result; the message names its likely job.
     """
     processes = validate.positive_int(processes=processes)
     if min(processes, len(jobs)) <= 1:
@@ -113,7 +113,7 @@ class Lock:
         Args:
             path: the lock file; its folder is made if needed, and releasing the lock removes the file.
             what: what is locked, for the message.
-            busy: the error where another process holds it; the message says which and since when.
+            busy: the error if another process holds it; the message names the process and since when.
             wait: seconds to wait for a holder that is about to end, 0 or more.
 
         Raises:

@@ -1,6 +1,6 @@
 """One seed, many named streams: a new consumer never shifts the numbers of an old one.
 
-Every source of chance in the book is drawn here by name, so that two helpers that both ask for
+Every random stream of the book is drawn here by name, so that two helpers that both ask for
 seed 0 do not share a stream by accident. A global generator is seeded only where a library reads no other,
 and put back as it was (`torch_seeded`).
 
@@ -46,7 +46,7 @@ def torch_generator(seed: int, name: str):  # -> torch.Generator; torch is impor
 
 @contextmanager
 def torch_seeded(seed: int) -> Iterator[None]:
-    """Seed torch's global generators, those of GPUs too, and restore them afterwards.
+    """Seed torch's global generators, on GPUs too, and restore them afterwards.
 
     Args:
         seed: of a stream, as `derive` gives it.

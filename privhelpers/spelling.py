@@ -94,7 +94,7 @@ _RAW_BYTES = re.compile("[\u00a1-\u00ac\u00ae-\u0143]+")
 
 
 class Spelled:
-    """A text in another spelling, and where each of its characters came from.
+    """A text in another spelling, and the place from which each of its characters came.
 
     Attributes:
         text: the text as it is spelled now.
@@ -204,7 +204,7 @@ def _written(text: Spelled, *, join_lines: bool) -> Spelled:
 def _without_marks(text: Spelled, mark: str) -> Spelled:
     """Return pieces of words put together, if a text is written in pieces: a mark begins or ends each word.
 
-    The mark of bytes is a letter of Maltese, too. Its small letter, which is not a byte of a text, tells
+    The mark of bytes is also a letter of Maltese. Its small letter, which is not a byte of a text, tells
     the two apart, and a word that begins with one mark alone is left as it is. The mark at the end of a
     word is a tag of XML, too, and a tag has a beginning.
     """
@@ -224,7 +224,7 @@ def _without_marks(text: Spelled, mark: str) -> Spelled:
 
 
 def bare(text: str, *, join_lines: bool = True) -> Spelled:
-    """Return the letters of a text as they are compared, and where they came from.
+    """Return the letters of a text as they are compared, and their places.
 
     Case, compatible forms, accents and the points of Arabic and Hebrew do not count, nor do characters
     without a shape, markup, and what a tokenizer leaves between the pieces of a word. Letters of Greek and

@@ -210,7 +210,7 @@ def stands_in(value: str, text: str) -> bool:
     """Return whether a text contains a value, such as a patient's name or number.
 
     It does if its letters and digits as `spelling.bare` gives them, from the first to the last, are in
-    those of the text as words of their own, with the same punctuation between them. Blanks around
+    the words of the text, with the same punctuation between them. Blanks around
     punctuation and decoration between words do not count, so that the text may come from any tokenizer:
     `a . hill @ mail . example` gives away a.hill@mail.example. `Ann Hill` is not in `Joann Hill` nor
     555-0123 in 555-01234, since a part of another name or number points at no one. In a script without
@@ -274,7 +274,7 @@ def inert(text: str, *, keep: str = "", html: bool = False) -> str:
 
     Args:
         text: from a model, a file or a user.
-        keep: such characters that stay, for example line breaks where the target has lines.
+        keep: such characters that stay, for example line breaks if the target has lines.
         html: whether the result becomes part of a page of HTML; its special characters are then escaped.
     """
     shown = "".join(c if c in keep or c == " " or not _acts(c) else ascii(c)[1:-1] for c in text)
@@ -307,6 +307,17 @@ def inserted(value: object, *, keep: str = "") -> object:
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
     return inert(value, keep=keep)
+
+
+def has_check_digit(text: str) -> bool:
+    """Return whether the last of the digits in a text is their check digit by Luhn's rule (ISO/IEC 7812).
+
+    >>> has_check_digit("4111 1111 1111 1111"), has_check_digit("4111 1111 1111 1112")
+    (True, False)
+    """
+    digits = [int(c) for c in reversed(text) if c.isdigit()]
+    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[1::2]]
+    return (sum(digits[::2]) + sum(doubled)) % 10 == 0
 
 
 def with_powers(text: str) -> str:

@@ -30,13 +30,13 @@ class Settings:
         learning_rate: peak of the schedule, greater than 0.
         batch_size: texts of one physical batch.
         accumulation_steps: physical batches of one optimizer step, fewer in the last step of an epoch. The
-            gradient of a step is that of one large batch: the mean over its rows of each row's own mean loss
+            gradient of a step is as for one large batch: the mean over its rows of each row's own mean loss
             per token, so a row counts alike in a long or short text, a full or a small batch.
         weight_decay: of AdamW, 0 or more.
         warm_up: share of the steps with rising learning rate, in [0, 1]; it then falls linearly to zero.
         max_grad_norm: bound on the norm of a step's gradient (of the batch, not of a record: no privacy).
         patience: stop after so many epochs without a better validation loss; 0 runs all epochs.
-        matmul_precision: "highest", or "medium": linear layers multiply in bfloat16 where that is faster.
+        matmul_precision: "highest", or "medium": linear layers multiply in bfloat16 if that is faster.
     """
 
     epochs: int
@@ -140,8 +140,8 @@ def train(
 ) -> tuple[TrainingLog, dict[str, torch.Tensor]]:
     """Train `model` in place and return the log and the weights of the best epoch.
 
-    After the call the model holds the weights of the last epoch run; `model.load_state_dict(best)` brings
-    back those of the lowest validation loss (without validation texts, those of the last epoch).
+    After the call the model has the weights of the last epoch run; `model.load_state_dict(best)` brings
+    back the weights of the lowest validation loss (without validation texts, of the last epoch).
 
     Args:
         texts: one training example each.

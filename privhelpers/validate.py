@@ -25,16 +25,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-# Lists that hold one another some times over, as YAML's do, print as more than any memory holds.
-class _Short(reprlib.Repr):
-    def repr1(self, value: object, level: int) -> str:
-        """Return a value by its type: the library goes by the type's name, which any class can have."""
-        known = type(value) in _PRINTED
-        return super().repr1(value, level) if known else self.repr_instance(value, level)
-
-
-_PRINTED = (list, tuple, dict, set, frozenset, str, int)
-_short = _Short()
+# Lists that contain each other several times, as YAML's can, print as more than fits in memory.
+_short = reprlib.Repr()
 _short.maxlevel = 3
 _short.maxtuple = _short.maxlist = _short.maxdict = _short.maxset = _short.maxfrozenset = 40
 _short.maxstring = _short.maxlong = _short.maxother = 300
@@ -147,11 +139,19 @@ def open_unit(**values: float) -> Any:
 
 
 def delta(value: float) -> float:
-    """Return a failure probability; one outside (0, 1), or where float64 loses digits, is refused."""
+    """Return a failure probability; one outside (0, 1), or at which float64 loses digits, is refused."""
     number = _number("delta", value)
     if not sys.float_info.min <= number < 1:
         raise InvalidParameter(f"delta = {shown(value)}: must be in (0, 1), from 2.3e-308 on")
     return number
+
+
+def guarantee(epsilon: float, delta: float) -> tuple[float, float]:
+    """Return epsilon of 0 or more and delta in [0, 1) as floats, or refuse them; delta 0 is pure DP."""
+    epsilon, delta = non_negative(epsilon=epsilon, delta=delta)
+    if delta >= 1:
+        raise InvalidParameter(f"delta = {shown(delta)}: must be in [0, 1)")
+    return epsilon, delta
 
 
 def fields(record: object, check: Callable, *names: str) -> None:

@@ -36,7 +36,6 @@ FILES = MANIFEST, SUMMARY = "manifest.json", "summary.json"
 SITES = {True: "site", False: "public"}  # with solutions, and without them
 PDFS = {True: "privai-leak.pdf", False: "privai-leak-public.pdf"}
 COMPLETE, SEALED = ".complete", ".sealed"
-SOURCES = ".sources"  # of a site: the fingerprint of what it was built from beside the runs
 FIRST = ".first"  # a site of the first chapters
 RUNS = "runs.sha256"  # of a sweep, names from the repository on
 HTML = "_build/html"

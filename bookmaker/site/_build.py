@@ -118,6 +118,5 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
         raise RunFailed(f"other runs were made while their site was built; {cure} again")
     if fingerprint.of_site(root) != sources:
         raise RunFailed(f"its sources changed while the site was built; {cure} again")
-    write_atomic(site / published.SOURCES, sources.encode())
     published.seal_site(site)
     return html

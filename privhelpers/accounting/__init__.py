@@ -1,4 +1,4 @@
-"""What a run of DP-SGD spends, and how much noise a budget asks for.
+"""The budget of a run of DP-SGD, and how much noise a budget needs.
 
 One step of DP-SGD is a Poisson-subsampled Gaussian mechanism; a run composes many of them. The default
 accountant is the privacy loss distribution (PLD) of Google's dp-accounting, rounded so that the epsilon it
@@ -45,37 +45,3 @@ from privhelpers.accounting._search import (
     stop_probability,
 )
 from privhelpers.accounting._spent import ADJACENCY, POISSON, SAMPLERS, Claimed, PrivacySpent, require_poisson
-
-__all__ = [
-    "ACCOUNTANTS",
-    "ADJACENCY",
-    "POISSON",
-    "PRINTED_ORDERS",
-    "RDP_ORDERS",
-    "SAMPLERS",
-    "Claimed",
-    "PrivacyPlan",
-    "PrivacySpent",
-    "SearchSpent",
-    "calibrate_noise_multiplier",
-    "check_accountant",
-    "check_run",
-    "clamped",
-    "compose_runs",
-    "curve_epsilon",
-    "delta_at",
-    "epsilon",
-    "epsilon_lower",
-    "epsilon_without_amplification",
-    "opacus_epsilon",
-    "patient_epsilon",
-    "pld_bracket",
-    "printed_calibration",
-    "printed_epsilon",
-    "rdp",
-    "rdp_to_epsilon",
-    "require_poisson",
-    "search_epsilon",
-    "search_rdp",
-    "stop_probability",
-]

@@ -22,6 +22,8 @@ from privhelpers.accounting._renyi import check_noise
 from privhelpers.accounting._spent import POISSON, require_poisson
 from privhelpers.errors import InvalidParameter
 
+# dp-accounting remarks on rounding, and the bound is pessimistic with or without it.
+logging.getLogger("absl").setLevel(logging.ERROR)
 ACCOUNTANTS = ("pld", "rdp", "prv")
 # The grid of the privacy loss: so many points up to epsilon and in the standard deviation of one step's
 # loss, unless one step's largest loss would then need more points than a laptop composes in a second.
@@ -31,7 +33,7 @@ TAIL = 10.0  # standard deviations of noise beyond which dp-accounting cuts
 _BISECTED = 1e-6  # relative: what a bisection leaves above the least epsilon
 _CONCEDED = 6e-4  # relative: about what a lower bound gives up to its grid
 _LEFT_OUT = 1e-3  # share of delta that a lower bound gives up to it
-_MOST_LOOPED = 10_000  # steps of which each is composed by itself, where all losses fall on one point
+_MOST_LOOPED = 10_000  # steps of which each is composed by itself, if all losses fall on one point
 
 
 def check_run(*, noise_multiplier: float, sample_rate: float, steps: int, delta: float) -> dict[str, Any]:
@@ -65,7 +67,7 @@ def _composed_points(interval: float, *, spread: float, largest: float, steps: i
     of very many steps grow with their number and not with its root.
     """
     length, deviation = 2 + max(largest, 0.0) / interval, min(spread / interval, 1e30)
-    variance = min(steps, 1e30) * (deviation**2 + deviation)  # a coarse grid adds to that of the losses
+    variance = min(steps, 1e30) * (deviation**2 + deviation)  # a coarse grid adds to the losses' own
     return variance / length + 4 * length + 17 * math.sqrt(variance)
 
 
@@ -106,7 +108,7 @@ def composable(interval: float, *, spread: float, largest: float, steps: int, de
 
 @contextmanager
 def in_float64(**values: float) -> Iterator[None]:
-    """Turn what dp-accounting raises of losses that it cannot hold into a refusal."""
+    """Turn what dp-accounting raises for losses beyond its range into a refusal."""
     try:
         yield
     except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
@@ -116,25 +118,13 @@ def in_float64(**values: float) -> Iterator[None]:
 def _beyond(**values: float) -> InvalidParameter:
     given = ", ".join(f"{name} = {validate.shown(value)}" for name, value in values.items())
     return InvalidParameter(
-        f"{given}: no privacy loss distribution in float64, on this grid and in seconds, holds such a run; "
+        f"{given}: no privacy loss distribution in float64, on this grid and in seconds, fits such a run; "
         "epsilon with accountant='rdp' bounds it from above"
     )
 
 
 BEYOND_GRIDS = 1e6  # nats
-_COARSEST = 0.02  # nats: grid of the privacy loss where its spread would do with less
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence dp-accounting's remarks on rounding: the bound is pessimistic with or without them."""
-    logger = logging.getLogger("absl")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
+_COARSEST = 0.02  # nats: grid of the privacy loss, even if its spread would do with less
 
 
 def composed(losses: pld.PrivacyLossDistribution, steps: int) -> pld.PrivacyLossDistribution:
@@ -171,16 +161,15 @@ def epsilon_of_losses(
     Raises:
         ArithmeticError: see `composed`.
     """
-    with _quiet():
-        run = composed(losses, steps)
-        if optimistic:  # its search ends a little too high where losses have no exponential in float64
-            total = max(1.0, float(run.get_delta_for_epsilon(-math.inf)))  # as in `composed`
-            return _bisected(run, delta * total + rounding(steps)) * (1 - _BISECTED)
-        left = delta - rounding(steps)
-        try:
-            return float(run.get_epsilon_for_delta(left))
-        except OverflowError:
-            return _bisected(run, left)
+    run = composed(losses, steps)
+    if optimistic:  # its search ends a little too high if losses have no exponential in float64
+        total = max(1.0, float(run.get_delta_for_epsilon(-math.inf)))  # as in `composed`
+        return _bisected(run, delta * total + rounding(steps)) * (1 - _BISECTED)
+    left = delta - rounding(steps)
+    try:
+        return float(run.get_epsilon_for_delta(left))
+    except OverflowError:
+        return _bisected(run, left)
 
 
 def _bisected(run: pld.PrivacyLossDistribution, delta: float) -> float:
@@ -216,13 +205,13 @@ def unsampled_epsilon(mu: float, delta: float) -> float:
 
 @functools.lru_cache(maxsize=1024)  # a plan, its training and a page's words ask for one run again and again
 def _pld_epsilon(interval: float | None, **run: float) -> float:
-    """Return PLD's epsilon, or a looser one where no grid holds the run."""
+    """Return PLD's epsilon, or a looser one if no grid fits the run."""
     by_rdp = _rdp_epsilon(**run)
     # Far beyond any guarantee RDP's least order is too large, and this one is the smaller.
     by_formula = min(
         by_rdp, unsampled_epsilon(math.sqrt(run["steps"]) / run["noise_multiplier"], run["delta"])
     )
-    # No longer a guarantee of anything, and no grid can hold its exponentials; or nothing is left to tighten.
+    # No longer a guarantee of anything, and no grid fits its exponentials; or nothing is left to tighten.
     if by_rdp > BEYOND_GRIDS or by_rdp == 0:
         return by_formula
     step = {name: run[name] for name in ("noise_multiplier", "sample_rate", "steps")}
@@ -233,7 +222,7 @@ def _pld_epsilon(interval: float | None, **run: float) -> float:
     try:
         with in_float64(**run):
             losses = _joined(grid, noise_multiplier=run["noise_multiplier"], sample_rate=run["sample_rate"])
-            # All are upper bounds: where a loss is too large for its grid, another one is the smaller.
+            # All are upper bounds: if a loss is too large for its grid, another one is the smaller.
             return min(by_formula, epsilon_of_losses(losses, steps=run["steps"], delta=run["delta"]))
     except InvalidParameter:  # a float64 does not tell the losses, or their places, apart
         return by_formula
@@ -261,7 +250,7 @@ def epsilon(
         interval: grid of the privacy loss in nats, PLD only; finer is tighter and slower. Left out,
             `grid_for` chooses it.
 
-    If no grid holds the run (a delta near what float64 rounds, millions of steps, losses beyond
+    If no grid fits the run (a delta near what float64 rounds, millions of steps, losses beyond
     float64, an epsilon above a million), PLD gives way to the smaller of two that bound it too: RDP, and
     Gaussian noise without sampling.
 
@@ -303,7 +292,7 @@ def epsilon_lower(*, noise_multiplier: float, sample_rate: float, steps: int, de
         steps at an ordinary delta, by more in many thousands or near what a float64 rounds.
 
     Raises:
-        InvalidParameter: a value is out of its range, or no grid holds the run.
+        InvalidParameter: a value is out of its range, or no grid fits the run.
 
     Source: Doroshenko et al. 2022 (the split); Hoeffding 1963.
 
@@ -319,7 +308,7 @@ def epsilon_lower(*, noise_multiplier: float, sample_rate: float, steps: int, de
     deviation = math.sqrt(steps * -math.log(left_out) / 2)  # in intervals
     wanted = _CONCEDED * min(by_rdp, BEYOND_GRIDS) / deviation
     spread, largest = loss_sizes(noise_multiplier, sample_rate)
-    # Losses of 0 and more must stand out from what a float64 rounds of their neighbors' sum.
+    # Losses of 0 and more must be distinguishable from what a float64 rounds of their neighbors' sum.
     grid = max(
         grid_for(epsilon=wanted * POINTS_TO_EPSILON, **step, steps=steps),
         math.sqrt(100 * sys.float_info.epsilon * max(largest, 0.0)),
@@ -365,7 +354,7 @@ def delta_at(*, epsilon: float, noise_multiplier: float, sample_rate: float, ste
     if not composable(grid, spread=spread, largest=largest, steps=steps, delta=1.0):
         return added_up
     try:
-        with in_float64(**run), _quiet():
+        with in_float64(**run):
             losses = _joined(grid, noise_multiplier=noise_multiplier, sample_rate=sample_rate)
             delta = float(composed(losses, steps).get_delta_for_epsilon(epsilon))
     except InvalidParameter:  # losses too small for a float64: the steps' distances, added up

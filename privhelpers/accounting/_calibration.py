@@ -52,7 +52,7 @@ def _descend(excess: Excess, sigma: float, over: float, gap: float) -> tuple[flo
             trial = (safe + unsafe) / 2
         else:
             share = (-gap / 2 - safe_weight) / (unsafe_weight - safe_weight)
-            # Beyond a threshold order the bound explodes: such an end says little of what lies between.
+            # Beyond a threshold order the bound explodes: such an end shows little of what lies between.
             trial = safe + (unsafe - safe) * min(max(share, 0.2), 0.98)
         trial_over = excess(math.exp(trial))
         if trial_over > 0:

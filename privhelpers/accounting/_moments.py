@@ -1,6 +1,6 @@
 """Moments of the sampled Gaussian: log E[r^order], r = 1 - q + q e^((2z - 1) / (2 s^2)), z ~ N(0, s^2).
 
-A calibration asks for the same orders and rate at many noise multipliers, so everything that does not depend
+A calibration needs the same orders and rate at many noise multipliers, so everything that does not depend
 on the noise is computed once. Logarithms throughout: at order 8192 a moment would overflow a float64.
 
 >>> moments = SampledGaussianMoments([2.0, 2.5], sample_rate=0.1)
@@ -34,7 +34,7 @@ def _log_binomial(order: NDArray, k: NDArray) -> tuple[NDArray, NDArray, NDArray
 
 @functools.lru_cache(maxsize=64)
 def _whole_terms(orders: tuple[float, ...]) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-    """Return k, order - k, log binomial for k = 2 to order, all orders in one row, and where each starts."""
+    """Return k, order - k, log binomial for k = 2 to order, all orders in one row, and the start of each."""
     lengths = [int(order) - 1 for order in orders]
     k = np.concatenate([np.arange(2.0, order + 1) for order in orders])
     order = np.repeat(np.array(orders), lengths)
@@ -68,11 +68,11 @@ class _Whole:
 
 
 class _Fractional:
-    """Fractional orders: the integral cut where both parts of the mixture are equal, a series on either side.
+    """Fractional orders: the integral cut at equal parts of the mixture, a series on either side.
 
     Left of the cut the power is expanded in the ratio of the two parts, right of it in its inverse. Past the
     order the terms alternate and shrink: the last one bounds the error and is added, to stay above. So is
-    what rounding may have taken, as the terms cancel: where noise leaves next to no divergence, a bound is
+    what rounding may have taken, as the terms cancel: if noise leaves almost no divergence, a bound is
     loose here and tight at whole orders.
     """
 

@@ -32,7 +32,7 @@ _MOVES = {"zero-out": 1.0, "replacement": 2.0}
 
 _LEAST_SIGMA = 1e-154  # the square of its inverse, about twice the epsilon, is a float64
 
-# The grid of a mixture is slow to build: it is this much coarser than that of one Gaussian, and ends here.
+# The grid of a mixture is slow to build: it is this much coarser than for one Gaussian, and ends here.
 _LEAST_LOSS = 1e-7  # dp-accounting's search for a mixture's ends is not for smaller ones
 _COARSER, _MOST_POINTS, _MOST_PARTS = 3, 20_000, 2000  # an epsilon is 0.1% looser at most
 
@@ -49,17 +49,17 @@ def epsilon_without_amplification(
     """Return the exact epsilon of a unit that takes part in a known number of Gaussian steps.
 
     This is what shuffled epochs or fixed batches may claim: nothing is gained from chance, and the steps in
-    which the unit is absent cost it nothing. It holds for any order of the batches fixed beforehand.
+    which the unit is absent cost it nothing. The bound holds for any order of the batches fixed beforehand.
 
     Args:
         noise_multiplier: noise standard deviation over the clipping norm, greater than 0.
-        participations: steps that use the unit (the epochs, where each uses it once), 1 or more.
+        participations: steps that use the unit (the epochs, if each uses it once), 1 or more.
         delta: in (0, 1).
         notes_per_patient: notes of the unit that one step may use together, 1 or more.
         adjacency: "zero-out" (the unit's gradients are taken out, the batches stay) or "replacement".
 
     Returns:
-        Nats; infinite where it exceeds a float64.
+        Nats; infinite if it exceeds a float64.
 
     Raises:
         InvalidParameter: a value is out of its range.
@@ -91,12 +91,12 @@ def patient_epsilon(
     in the same direction: the output is a mixture of Gaussians, and its privacy loss distribution is exact.
 
     Args:
-        noise_multiplier, sample_rate, steps, delta: as in `epsilon`; the rate is that of a note.
+        noise_multiplier, sample_rate, steps, delta: as in `epsilon`; the rate is per note.
         notes_per_patient: most notes that one patient has, 1 to 1,000,000; 1 gives `epsilon`.
-        interval: grid of the privacy loss in nats; left out, three times that of `grid_for` or more.
+        interval: grid of the privacy loss in nats; by default three times the one of `grid_for` or more.
 
     Raises:
-        InvalidParameter: a value is out of its range, or no grid holds the run.
+        InvalidParameter: a value is out of its range, or no grid fits the run.
 
     Source: Choquette-Choo, Ganesh, Steinke and Thakurta 2024 (mixture of Gaussians).
     """

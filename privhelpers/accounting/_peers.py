@@ -8,7 +8,7 @@ from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 
 MOST_POINTS = 2_000_000  # composed in seconds
-_MOST_PRV = 600.0  # nats; near 709, the log of the largest float64, it says less than was spent
+_MOST_PRV = 600.0  # nats; near 709, the log of the largest float64, it states less than was spent
 
 
 @functools.cache
@@ -32,7 +32,7 @@ def _accountants() -> dict[str, type]:
 def opacus_epsilon(
     name: str, *, noise_multiplier: float, sample_rate: float, steps: int, delta: float
 ) -> float:
-    """Return what Opacus' "rdp" or "prv" accountant says, with its own orders and its own error term.
+    """Return the epsilon of Opacus' "rdp" or "prv" accountant, with its own orders and its own error term.
 
     Its warning that the best order is the largest of its list is silenced: the caller compares.
 
@@ -71,7 +71,7 @@ def opacus_epsilon(
             ) from error
     if name == "prv" and spent > _MOST_PRV:
         raise InvalidParameter(
-            f"accountant = 'prv': {spent:.4g} nats are beyond what its sums hold ({_MOST_PRV:g}), and may be "
+            f"accountant = 'prv': {spent:.4g} nats exceed the range of its sums ({_MOST_PRV:g}), and may be "
             "too few; use pld"
         )
     return spent

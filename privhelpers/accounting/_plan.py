@@ -1,6 +1,6 @@
 """What a private run is going to do, fixed before any record is read: noise, sampling, steps, epsilon."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 from privhelpers import validate
@@ -50,7 +50,7 @@ class PrivacyPlan:
         checked["max_grad_norm"] = validate.positive(max_grad_norm=self.max_grad_norm)
         checked["units"] = validate.positive_int(units=self.units)
         for name, value in checked.items():
-            object.__setattr__(self, name, value if name in ("steps", "units") else float(value))
+            object.__setattr__(self, name, self.__annotations__[name](value))
         check_accountant(self.accountant)
         require_poisson(self.sampler, accountant=self.accountant)
         validate.one_of((ADJACENCY,), adjacency=self.adjacency)
@@ -74,8 +74,8 @@ class PrivacyPlan:
     def epsilon_after(self, steps: int) -> float:
         """Return the epsilon of the first `steps` steps, 0 to the planned number, in nats.
 
-        The loss of a part is no larger than that of the whole, so neither is its bound, whatever the rounding
-        of the accountant: what is reserved within the plan never exceeds the budget.
+        A part of a run loses no more than the whole run, and its bound is kept below the bound of the whole,
+        however the accountant rounds: steps that are reserved within the plan never exceed the budget.
         """
         if steps in (0, self.steps):
             return self.epsilon if steps else 0.0
@@ -85,8 +85,7 @@ class PrivacyPlan:
     @property
     def spent(self) -> PrivacySpent:
         """What the whole plan spends, with everything that gives it meaning."""
-        words = {name: getattr(self, name) for name in ("accountant", "sampler", "adjacency", "unit")}
-        return PrivacySpent(epsilon=self.epsilon, **self._run, **words)
+        return PrivacySpent(**{field.name: getattr(self, field.name) for field in fields(PrivacySpent)})
 
     @property
     def expected_batch_size(self) -> float:

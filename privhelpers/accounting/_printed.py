@@ -1,6 +1,6 @@
 """The accountant that the PrivAI-Leak report prints, kept to be refuted: it is not an upper bound.
 
-It takes q^2 times the divergence of the plain Gaussian for that of the subsampled one. The factor is the
+It takes q^2 times the divergence of the plain Gaussian for the subsampled one's. The factor is the
 leading term of a series for a small rate and much noise; everything that it leaves out is positive.
 """
 
@@ -100,7 +100,7 @@ def curve_epsilon(*, noise_multiplier: float, delta: float, scale: float = 8.0) 
         scale: greater than 0.
 
     Returns:
-        Nats; infinite where it exceeds a float64.
+        Nats; infinite if it exceeds a float64.
 
     Raises:
         InvalidParameter: a value is out of its range.

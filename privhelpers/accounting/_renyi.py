@@ -30,7 +30,7 @@ _SMALLEST_ORDER = 1.01  # the conversion divides by order - 1 and is of no use c
 
 @dataclass(frozen=True)
 class RenyiBound:
-    """What a curve of Rényi divergences says about one delta.
+    """The epsilon of a curve of Rényi divergences at one delta.
 
     Attributes:
         epsilon: smallest over the orders, in nats.
@@ -56,7 +56,7 @@ def _numbers(values: Sequence[float]) -> NDArray[np.float64]:
     try:
         given = np.asarray(values)
         if given.dtype.kind == "O" and all(type(value) in (int, float) for value in given.flat):
-            given = given.astype(float)  # numpy holds whole numbers of more than 64 bits as objects
+            given = given.astype(float)  # numpy stores whole numbers of more than 64 bits as objects
     except (ValueError, OverflowError):
         return np.zeros(0)
     return given.astype(float) if given.dtype.kind in "iuf" else np.zeros(0)
@@ -67,7 +67,7 @@ def check_orders(orders: Sequence[float]) -> NDArray[np.float64]:
     array = _numbers(orders)
     if array.ndim != 1 or not array.size or not np.all(np.isfinite(array) & (array > 1)):
         raise InvalidParameter(
-            f"orders = {validate.shown(orders)}: must be at least one number above 1 that a float64 can hold"
+            f"orders = {validate.shown(orders)}: must be at least one number above 1 within a float64"
         )
     return array
 
@@ -94,7 +94,7 @@ def rdp(
         orders: finite numbers above 1, whole or not; shape [orders].
 
     Returns:
-        Divergences in nats, shape [orders]; infinite where they exceed a float64.
+        Divergences in nats, shape [orders]; infinite if they exceed a float64.
 
     Raises:
         InvalidParameter: a value is out of its range.
@@ -131,7 +131,7 @@ def conversion_costs(orders: NDArray, *, delta: float, conversion: str = "improv
 
 
 def with_costs(spent: NDArray, costs: NDArray, *, delta: float) -> NDArray[np.float64]:
-    """Return the epsilon of each order, 0 where its divergence alone bounds the total variation by delta.
+    """Return the epsilon of each order, 0 if its divergence alone bounds the total variation by delta.
 
     Total variation is at most sqrt(1 - e^-R), at every order.
     """

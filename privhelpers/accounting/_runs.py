@@ -72,7 +72,7 @@ def _common_grid(steps: Steps, near: float) -> float:
             for (sigma, rate), count in steps.items()
         ]
 
-    # Near an epsilon of nothing, only the limit on the number of points holds `grid_for` back.
+    # Near an epsilon of 0, only the limit on the number of points limits `grid_for`.
     return max(min(grids(near)), *grids(sys.float_info.min))
 
 
@@ -95,7 +95,7 @@ def _pld_epsilon(steps: Steps, delta: float) -> float:
                 for (sigma, rate), count in steps.items()
             ]
             together = functools.reduce(lambda one, other: one.compose(other), losses)
-            # All are upper bounds: where a loss is too large for the grid, another one is the smaller.
+            # All are upper bounds: if a loss is too large for the grid, another one is the smaller.
             left = delta - rounding(sum(steps.values()))
             return min(by_formula, epsilon_of_losses(together, steps=1, delta=left))
     except InvalidParameter:

@@ -137,10 +137,10 @@ def search_rdp(
 def search_epsilon(
     run: PrivacySpent, *, expected_runs: float, shape: float | None, delta: float
 ) -> SearchSpent:
-    """Return what a search spends that draws its number of runs at random and releases the best.
+    """Return the budget of a search that draws its number of runs at random and releases the best.
 
     Args:
-        run: what one run spends, whatever settings it draws: the noise, rate and steps must be those of the
+        run: what one run spends, whatever settings it draws: the noise, rate and steps must be the
             costliest. Poisson sampling, add/remove adjacency; its epsilon and delta are not used.
         expected_runs: expected value of the number of runs, 1 or more.
         shape: of its law, as of `search_rdp`; None is a fixed number, which is refused.

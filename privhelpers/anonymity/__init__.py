@@ -15,13 +15,3 @@ from privhelpers.anonymity._measures import (
     t_closeness,
 )
 from privhelpers.anonymity._people import town
-
-__all__ = [
-    "candidates",
-    "class_report",
-    "composition",
-    "distinct_l_diversity",
-    "k_anonymity",
-    "t_closeness",
-    "town",
-]

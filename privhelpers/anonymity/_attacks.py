@@ -40,7 +40,7 @@ def candidates(
     fits = pd.Series(True, index=table.index)
     for column, exact in known.items():
         if says_nothing(exact):
-            raise InvalidParameter(f"known[{shown(column)}] = {shown(exact)}: says nothing; leave it out")
+            raise InvalidParameter(f"known[{shown(column)}] = {shown(exact)}: excludes nothing; leave it out")
         try:
             fits &= np.array([covers(general, exact, hierarchy) for general in table[column]], bool)
         except InvalidParameter as error:

@@ -98,7 +98,7 @@ def _text(value: object) -> str:
 
 
 def is_withheld(label: object) -> bool:
-    """Return whether a value is missing, empty, all stars, or a word that says so."""
+    """Return whether a value is missing, empty, all stars, or a word for missing."""
     if not pd.api.types.is_scalar(label):
         return False
     text = "" if pd.isna(label) else _text(label)

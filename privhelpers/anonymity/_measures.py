@@ -22,7 +22,7 @@ from privhelpers.errors import InvalidParameter
 from privhelpers.text import normalize
 from privhelpers.validate import shown
 
-_MEASURES = ("size", "distinct_l", "entropy_l", "t")  # what `class_report` says of each class
+_MEASURES = ("size", "distinct_l", "entropy_l", "t")  # the columns of `class_report`
 
 
 def folded(column: pd.Series) -> pd.Series:
@@ -61,7 +61,7 @@ def _classes(table: pd.DataFrame, quasi: Sequence[str]) -> pd.Series:
         quasi: names of the quasi-identifiers; rows that agree on all of them share a class.
 
     Raises:
-        InvalidParameter: a column does not exist, holds a missing value, or there is no row.
+        InvalidParameter: a column does not exist or has a missing value, or there is no row.
     """
     _checked(table, quasi)
     keys = [folded(table[column]) for column in quasi]
@@ -108,12 +108,12 @@ def class_report(
         order: all its values, lowest first, for the ordered distance; None for the categorical one.
 
     Raises:
-        InvalidParameter: a column does not exist or holds a missing value, `order` lacks a value, or a
+        InvalidParameter: a column does not exist or has a missing value, `order` lacks a value, or a
             quasi-identifier has the name of a measure.
     """
     _checked(table, quasi, sensitive)
     if taken := [column for column in quasi if column in _MEASURES]:
-        raise InvalidParameter(f"quasi: {taken} are columns of the report itself; rename those of the table")
+        raise InvalidParameter(f"quasi: {taken} are columns of the report itself; rename the table's")
     table = table.reset_index(drop=True)  # labels of rows may repeat, as after `concat`
     column = folded(table[sensitive])
     values = list(column.unique() if order is None else folded(pd.Series(order, dtype=object)))
@@ -145,7 +145,7 @@ def distinct_l_diversity(table: pd.DataFrame, quasi: Sequence[str], sensitive: s
 def t_closeness(
     table: pd.DataFrame, quasi: Sequence[str], sensitive: str, *, order: Sequence[object] | None = None
 ) -> float:
-    """Return t: the largest distance between the values of a class and those of the table, in [0, 1].
+    """Return t: the largest distance between a class and the whole table, in [0, 1].
 
     Args:
         table, quasi, sensitive, order: as in `class_report`.

@@ -49,7 +49,7 @@ class _Loader(yaml.SafeLoader):
     def construct_scalar(self, node: yaml.Node) -> object:
         value = super().construct_scalar(node)
         if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
-            self._refuse("holds half of a character (a lone surrogate)", node.start_mark)
+            self._refuse("contains half of a character (a lone surrogate)", node.start_mark)
         return value
 
     def construct_yaml_float(self, node: yaml.Node) -> float:
@@ -79,7 +79,7 @@ def parse_yaml(text: str) -> object:
     and numbers beyond a float64 are refused.
 
     Raises:
-        ValueError: it is not such YAML, or holds half of a character; the message is one short line, which
+        ValueError: it is not such YAML, or contains half of a character; the message is one short line, which
             begins with the number of the line at fault if that is known.
     """
     try:

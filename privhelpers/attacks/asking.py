@@ -36,7 +36,7 @@ def ask(
     temperature 1 too.
 
     Args:
-        kind: a key of `FORMS`; where it has several forms, the attacker tries them all.
+        kind: a key of `FORMS`; if it has several forms, the attacker tries them all.
         group: whom to ask about.
         batch_size: texts that are scored together.
 

@@ -21,12 +21,12 @@ from privhelpers.models.scoring import continuation_log_p
 
 @dataclass(frozen=True)
 class Question:
-    """What an attacker asks about one patient.
+    """An attacker's prompts about one patient.
 
     Attributes:
         patient_id: the patient.
-        by_name: a prompt that holds the name and nothing else of the patient.
-        in_context: the patient's note up to the diagnosis, with every identifier that stands before it.
+        by_name: a prompt with the name and nothing else of the patient.
+        in_context: the patient's note up to the diagnosis, with every identifier before it.
         conditions: the diagnoses in the patient's notes; any of them is a right answer.
     """
 

@@ -1,4 +1,4 @@
-"""What all shadow models say of the candidate notes, as one table that later chapters read.
+"""All shadow models' scores of the candidate notes, as one table that later chapters read.
 
 bank = Bank(note_ids, inside, {"loss": losses})
 bank.write(store)
@@ -65,7 +65,7 @@ class Bank:
         )
 
     def write(self, store: Store) -> None:
-        """Write the bank where `results` finds it."""
+        """Write the bank for `results`."""
         table = {name: values.tolist() for name, values in self.signals.items()}
         inside = self.inside.astype(int).tolist()
         value = {"notes": list(self.notes), "inside": inside, "signals": table}

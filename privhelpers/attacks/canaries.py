@@ -1,4 +1,4 @@
-"""Canary exposure: how far up a planted secret stands among others of its space.
+"""Canary exposure: how high a planted secret ranks among others of its space.
 
 A canary is a fictitious patient whose secret was drawn uniformly from a declared space; as many others
 were drawn the same way and kept out. What the model says of the kept-out ones is what chance gives.
@@ -30,7 +30,7 @@ _MOST_REFERENCES = 10_000_000  # in memory, and beyond what exposure is measured
 
 @dataclass(frozen=True)
 class CanaryResult:
-    """What a model knows of one canary.
+    """A model's knowledge of one canary.
 
     Attributes:
         canary_id: its name in the records.
@@ -76,7 +76,7 @@ def draw_references(digits: int, count: int, seed: int, *, without: Collection[s
         digits: length of a secret.
         count: how many, at most half of the space.
         seed: of the draws.
-        without: secrets that are never drawn, such as those of all canaries: a canary is not ranked against
+        without: secrets that are never drawn, such as all canaries' own: a canary is not ranked against
             itself, nor against a secret that the model was trained on.
 
     Raises:
@@ -142,7 +142,7 @@ def secret_log_probabilities(
     model takes two thirds of the time of one pass.
 
     Args:
-        prefix: what stands before every secret; it is run once.
+        prefix: the text before every secret; it is run once.
         secrets: all of one length in tokens, as strings of digits are.
         batch_size: secrets that are run together.
 

@@ -1,6 +1,6 @@
-"""The same question to every model, side by side, with what they share with the truth marked.
+"""The same question to every model, side by side, with the parts that they share with the truth marked.
 
-What a model wrote is untrusted: a training text may hold markup, and a page must show it as the characters
+What a model wrote is untrusted: a training text may contain markup, and a page must show it as the characters
 that it is. All text passes through `inert` before it becomes HTML.
 
 >>> _marked("Call Ann B. Hill now", [(5, 16)])
@@ -64,7 +64,7 @@ class SideBySide:
 
 
 def side_by_side(
-    texts: Mapping[str, str], spans: Mapping[str, Sequence[Span]], *, first: str = "", heading: str = "model"
+    texts: Mapping[str, str], spans: Mapping[str, Sequence[Span]], *, first: str = ""
 ) -> SideBySide:
     """Return a table with one row a model.
 
@@ -72,7 +72,6 @@ def side_by_side(
         texts: what each model wrote, by its name.
         spans: what to mark in it.
         first: a text to put above them, such as the true one.
-        heading: title of the first column.
 
     Raises:
         InvalidParameter: a model has a text and no spans, or the other way round.
@@ -81,4 +80,4 @@ def side_by_side(
         raise InvalidParameter(f"spans: must be given for the models of texts, {', '.join(texts)}")
     rows = [(name, (text, tuple(spans[name]))) for name, text in texts.items()]
     above = [("the note", first)] if first else []
-    return SideBySide((heading, "text"), tuple(above + rows))
+    return SideBySide(("model", "text"), tuple(above + rows))

@@ -1,4 +1,4 @@
-"""Where an attack must fail: what it finds there is its error, and too much of it stops the build.
+"""Controls on which an attack must fail: its result there is its error, and too much stops the build.
 
 Three nulls serve every attack on membership: a target that was trained on none of the notes, labels permuted
 between patients, and control patients against other control patients.
@@ -16,7 +16,7 @@ _STANDARD_ERRORS = 4.5
 
 
 def require_null(what: str, interval: Interval, *, null: float = 0.5) -> None:
-    """Refuse a control whose figure is not what chance gives.
+    """Refuse a control whose figure is not the expected one.
 
     Args:
         what: the attack and its control, for the message.
@@ -39,7 +39,7 @@ def require_null(what: str, interval: Interval, *, null: float = 0.5) -> None:
 
 
 def nulls(arms: Arms, *, trained: bool, draws: int = 200, seed: int = 0) -> dict[str, Interval]:
-    """Return the AUC of an attack where it must be one half.
+    """Return the AUC of an attack on controls, for which it must be one half.
 
     Args:
         arms: scores of members and controls.
@@ -58,7 +58,7 @@ def nulls(arms: Arms, *, trained: bool, draws: int = 200, seed: int = 0) -> dict
 def check_nulls(
     name: str, arms: Arms, *, trained: bool, draws: int = 200, seed: int = 0
 ) -> dict[str, list[float]]:
-    """Measure an attack where it must fail, as of `nulls`, and refuse it if it does not.
+    """Measure an attack on a control, as of `nulls`, and refuse it if it does not.
 
     Args:
         name: of the attack and level, for the message.

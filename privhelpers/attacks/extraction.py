@@ -38,7 +38,7 @@ SINGLES_OUT_BITS = 20.0  # an identifier from a space this large is not hit by g
 
 @dataclass(frozen=True)
 class Profile:
-    """What the notes of one patient say of them.
+    """The facts in the notes of one patient.
 
     Attributes:
         patient_id: the patient.
@@ -89,7 +89,7 @@ class Match:
 
 
 def profiles(notes: Sequence[dict]) -> list[Profile]:
-    """Collect the patients whose notes hold identifiers, canaries left out, in the order of the notes."""
+    """Collect the patients whose notes contain identifiers, canaries left out, in the order of the notes."""
     fields_by_patient: dict[str, dict[str, dict[str, None]]] = {}
     for note in notes:
         if note["kind"] != "report":
@@ -157,7 +157,7 @@ def strict_match(
 ) -> Match:
     """Find identifiers of the group in the generations, by the rule of `text.stands_in`.
 
-    An attempt leaks when it holds one identifier from a space of 20 bits or more, or two smaller ones of
+    An attempt leaks when it contains one identifier from a space of 20 bits or more, or two smaller ones of
     the same patient: a phone number under the reserved prefix belongs to someone in the group too often
     to mean anything.
 

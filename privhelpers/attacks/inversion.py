@@ -120,8 +120,8 @@ def check_batch(
 ) -> torch.Tensor:
     """Return the notes of a batch, built token by token.
 
-    The first layer says which tokens may stand at a position; what the second layer reads depends on the
-    whole text before, so its span says which of them continues which note. Where the second layer's span is
+    The first layer shows which tokens may be at a position; what the second layer reads depends on the
+    whole text before, so its span shows which of them continues which note. If the second layer's span is
     full, the tokens closest to the first layer's span are returned position by position.
 
     Args:
@@ -132,7 +132,7 @@ def check_batch(
         end: id of the end token.
 
     Returns:
-        Token ids, shape [notes found, length]; fewer than `rows` where notes are equal.
+        Token ids, shape [notes found, length]; fewer than `rows` if notes are equal.
 
     Source: Petrov et al. 2024, for decoders.
     """
@@ -140,7 +140,7 @@ def check_batch(
     _, first = check_span(candidates, gradient)
     weight_gradient = gradient[attention_weight(1)]
     basis = input_span(weight_gradient)
-    if basis.shape[1] == len(weight_gradient) - 2:  # a full span: nothing says which token follows which
+    if basis.shape[1] == len(weight_gradient) - 2:  # a full span: nothing shows which token follows which
         return first.argsort(1)[:, :rows].T
     # The model up to what its second attention layer reads.
     front = copy.deepcopy(model.transformer)
@@ -192,7 +192,7 @@ def score(truths: Sequence[Sequence[int]], guesses: Sequence[Sequence[int]], *, 
     Args:
         truths: the notes, all of one length.
         guesses: one for each note.
-        shift: hold each guess against the note so many places further on; other than 0, a control.
+        shift: compare each guess with the note so many places further on; other than 0, a control.
 
     Raises:
         InvalidParameter: there is not one guess for each note.

@@ -1,4 +1,4 @@
-"""Verbatim memorization of notes: the model gets the first half and is asked for the rest.
+"""Verbatim memorization of notes: the model gets the first half and completes the rest.
 
 One pass over a note gives both answers: whether greedy decoding returns the second half, and how probable
 one draw of it is under a sampling scheme.
@@ -35,7 +35,7 @@ class Halves:
 
 @dataclass(frozen=True)
 class Recall:
-    """What a model knows of the second halves, given the first.
+    """A model's knowledge of the second halves, given the first.
 
     Attributes:
         recalled: greedy decoding returns the second half word for word, shape [notes].

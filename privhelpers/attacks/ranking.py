@@ -1,4 +1,4 @@
-"""Rankings where equal scores are in random order, and the longest runs that texts share with notes.
+"""Rankings with equal scores in random order, and the longest runs that texts share with notes.
 
 >>> expected_rank([0.1, 0.7, 0.2], [True, False, False])
 3.0
@@ -29,7 +29,7 @@ class Runs:
 
     Attributes:
         words: length of the longest shared run, 0 or more, shape [texts].
-        note: number of a note that holds it, -1 where nothing is shared, shape [texts].
+        note: number of a note that contains it, -1 if nothing is shared, shape [texts].
     """
 
     words: np.ndarray

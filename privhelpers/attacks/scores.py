@@ -31,7 +31,7 @@ class Arms:
     Attributes:
         member_scores, member_patients: of the notes, or patients, that were trained on.
         control_scores, control_patients: of those that were not.
-        threshold: score from which on the attack says "member", if it has one of its own.
+        threshold: lowest score that the attack calls a member, if it has its own threshold.
     """
 
     member_scores: np.ndarray
@@ -94,7 +94,7 @@ def half_of_patients(patients: ArrayLike, seed: int) -> np.ndarray:
 
 
 def half_against_half(scores: ArrayLike, patients: ArrayLike, seed: int) -> Arms:
-    """Return the scores of a random half of the patients against those of the other half."""
+    """Return the scores of a random half of the patients against the other half."""
     return split(scores, patients, half_of_patients(patients, seed))
 
 
@@ -164,7 +164,7 @@ def measure(arms: Arms, *, draws: int = 1000, seed: int = 0, level: float = 0.95
 
     patients, options = (arms.member_patients, arms.control_patients), {"draws": draws, "seed": seed}
     auc, low, one = roc.bootstrap_intervals(figures, pooled, patients, **options, level=level)
-    # The curve rises: the lower rate gets no end above that of the higher one.
+    # The curve rises: no end of the lower rate is above the end of the higher one.
     low, one = replace(low, low=min(low.low, one.low)), replace(one, high=max(low.high, one.high))
     advantage = float(roc.advantages(*pooled.equal())[0])
     leakage = None
@@ -227,7 +227,7 @@ def choose(
 ) -> Choice:
     """Choose the attack with the highest AUC on half of the patients and measure it on the other half.
 
-    The best of many is chosen partly for its luck: measured where it was chosen, it looks better than it
+    The best of many is chosen partly by chance: measured on the same data, it looks better than it
     is, and on a model that leaks nothing the winner still seems to find something.
 
     Args:

@@ -9,24 +9,20 @@ what membership looks like. Only what those models say of the candidate texts is
 Sources: Shokri et al. 2017, section V; Carlini et al. 2022, section IV.
 """
 
-import hashlib
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 import numpy as np
-import torch
 from tqdm.auto import tqdm
 
-from privhelpers import artifacts, models
-from privhelpers.artifacts import Store
+from privhelpers import models
+from privhelpers.artifacts import Parts, Store
 from privhelpers.attacks import signals
-from privhelpers.errors import DamagedArtifact, InvalidParameter
+from privhelpers.errors import InvalidParameter
 from privhelpers.processes import side_by_side
 
 KEPT = ("loss", "min_k", "min_k_plus_plus")  # signals of every candidate under every model
-AGAINST_START = ("ez_mia", "wbc")  # scores that compare its tokens with those of the model at the start
+AGAINST_START = ("ez_mia", "wbc")  # scores that compare its tokens with the model at the start
 START = "public"  # every shadow model starts from the public checkpoint, as the target did
 
 
@@ -57,27 +53,6 @@ class Task:
         return KEPT + AGAINST_START if self.start_log_p else KEPT
 
 
-def _code(train: Callable) -> str:
-    used = [inspect.getmodule(train), signals, models.scoring, models.load, models.encode, models.to_batch]
-    return "".join(inspect.getsource(one) for one in used)
-
-
-def _fingerprint(store: Store, task: Task, train: Callable) -> str:
-    """Return a hash of all that a result depends on: data, settings, seed, start, code and torch."""
-    start = artifacts.sha256_of(store.existing(f"{models.shelf.home(START)}/model.safetensors"))
-    parts = {
-        "settings": asdict(task.settings),
-        "seed": task.seed,
-        "texts": list(task.texts),
-        "candidates": list(task.candidates),
-        "kept": task.kept,
-        "start": start,
-        "code": _code(train),
-        "torch": torch.__version__,
-    }
-    return hashlib.sha256(artifacts.to_json(parts)).hexdigest()
-
-
 def _run(store: Store, task: Task, train: Callable) -> dict[str, list[float]]:
     model, tokenizer = models.take(store, START)
     train(model, tokenizer, list(task.texts), task.settings, seed=task.seed, progress=False)
@@ -87,24 +62,6 @@ def _run(store: Store, task: Task, train: Callable) -> dict[str, list[float]]:
         found = signals.scores(measured, reference_log_p=task.start_log_p)
         values |= {name: found[name] for name in AGAINST_START}
     return {name: values[name].round(6).tolist() for name in task.kept}
-
-
-def _kept(path: Path, task: Task) -> dict[str, np.ndarray] | None:
-    """Return a result as it was written, or None: where it is missing or damaged, its model trains again."""
-    try:
-        artifacts.check_seal(path, path.name)
-        rows = artifacts.parse_json(path.read_bytes(), path.name)
-        result = {name: np.array(rows[name], dtype=float) for name in task.kept}
-    except (OSError, DamagedArtifact, KeyError, TypeError, ValueError):
-        return None
-    whole = all(values.shape == (len(task.candidates),) for values in result.values())
-    return result if whole else None
-
-
-def _store_result(path: Path, task: Task, result: Mapping[str, list[float]]) -> None:
-    for old in path.parent.glob(f"{task.name}-*.json*"):
-        old.unlink()
-    artifacts.write_sealed(path, artifacts.to_json(dict(result)))
 
 
 def train_all(
@@ -118,12 +75,12 @@ def train_all(
 ) -> list[dict[str, np.ndarray]]:
     """Train the models of `tasks` from the public checkpoint and score the candidates under each.
 
-    Every result is kept in `store.unfinished(folder)` under the fingerprint of what it depends on, as soon
-    as its model is trained: a run that was killed trains only what is missing. One torch
-    thread a model, so that a result does not depend on the number of processes.
+    Every result is kept, as `artifacts.Parts` keeps it, as soon as its model is trained: a run that was
+    killed trains only the missing ones. One torch thread a model, so that a result does not depend on the
+    number of processes.
 
     Args:
-        store: of the profile; holds the public checkpoint.
+        store: of the profile; contains the public checkpoint.
         folder: name of the chapter.
         tasks: models to train, names all different.
         train: `privhelpers.training.train`, or a function of the same arguments.
@@ -139,17 +96,21 @@ def train_all(
     """
     if len({task.name for task in tasks}) != len(tasks):
         raise InvalidParameter("tasks: names must differ")
-    home = store.unfinished(folder)
-    paths = [
-        home / f"{artifacts.check_name(t.name)}-{_fingerprint(store, t, train)[:20]}.json" for t in tasks
+    kept = [
+        Parts(store, folder, [asdict(one.settings), one.seed, one.texts, one.candidates, one.kept])
+        for one in tasks
     ]
-    planned = list(zip(paths, tasks, strict=True))
-    missing = {path: task for path, task in planned if _kept(path, task) is None}
+    results = [part.read(task.name) for part, task in zip(kept, tasks, strict=True)]
+    missing = [number for number, result in enumerate(results) if result is None]
     done = len(tasks) - len(missing)
     with tqdm(total=len(tasks), initial=done, desc="models", unit="model", disable=not progress) as bar:
-        jobs = [(store, task, train) for task in missing.values()]
-        names = [task.name for task in missing.values()]
-        for number, result in side_by_side(_run, jobs, processes=processes, names=names):
-            _store_result(list(missing)[number], jobs[number][1], result)
+        jobs = [(store, tasks[number], train) for number in missing]
+        names = [tasks[number].name for number in missing]
+        for job, result in side_by_side(_run, jobs, processes=processes, names=names):
+            kept[missing[job]].write(names[job], result)
+            results[missing[job]] = result
             bar.update()
-    return [_kept(path, task) for path, task in planned]
+    return [
+        {name: np.array(result[name], dtype=float) for name in task.kept}
+        for task, result in zip(tasks, results, strict=True)
+    ]

@@ -1,7 +1,7 @@
-"""What one scoring pass says of each text, and the attacks that need nothing else.
+"""The scores of one pass over each text, and the attacks that need nothing else.
 
 Every attack turns these signals into a score that is HIGHER for texts that look more like members. The
-published formulas differ in sign and in division from one program to the next; here one sign holds.
+published formulas differ in sign and in division from one program to the next; here there is one sign.
 
 >>> float(round(-_min_k(np.log([0.9, 0.01, 0.5, 0.2]), share=0.5), 4))
 3.1073
@@ -39,7 +39,7 @@ class Signals:
         tokens: number of predicted tokens.
         zlib_bytes: length of the compressed text, as far as the model reads it; no model enters it.
         lower_loss: loss of the text in lower case; None if it was not asked for. If one of the two passes
-            reads a part of the text only, it is the loss plus what lower case adds where both read.
+            reads a part of the text only, it is the loss plus what lower case adds in the shared part.
         token_log_p: log-probability of every token, one array a text.
         token_greedy: whether each token is the model's first guess at its place, one array a text.
     """
@@ -89,7 +89,7 @@ def _standardized(log_p: ArrayLike, mean: ArrayLike, deviation: ArrayLike) -> np
 
 
 def _error_zone(gain: np.ndarray, greedy: np.ndarray) -> float:
-    """Return EZ-MIA's score: of all movement where the model's first guess is wrong, the share upward.
+    """Return EZ-MIA's score: the upward share of all movement at tokens whose first guess is wrong.
 
     The authors divide the upward movement P by the downward movement N; P / (P + N) ranks texts as P / N does
     and stays finite. A text without an error has the highest score, 1, and one that did not move has 1/2.
@@ -146,7 +146,7 @@ def measure(
         share: of Min-K% and Min-K%++, in (0, 1].
         lower: whether to score the lower-cased texts too, which costs a second pass.
         batch_size: texts of one batch.
-        scored: what this model says of the texts, if that is known; else it is asked.
+        scored: this model's scores of the texts, if known; else they are computed.
     """
     scored = scored or score_tokens(model, tokenizer, texts, batch_size=batch_size)
     lower_loss = None
@@ -164,7 +164,7 @@ def shared_part(one: np.ndarray, other: np.ndarray) -> tuple[slice, slice, slice
     """Return which tokens of two readings of a text are about the same characters, and these characters.
 
     Two models may read a text up to different places, or not score its first token, and tokens of two
-    tokenizers end at different places. The shared part begins and ends where a token ends in both.
+    tokenizers end at different places. The shared part begins and ends at a token's end in both.
 
     Args:
         one, other: bounds of the tokens, as of `TokenScores`, shape [tokens + 1] each.
@@ -190,7 +190,7 @@ def shared_part(one: np.ndarray, other: np.ndarray) -> tuple[slice, slice, slice
 
 
 def lower_case_loss(scored: TokenScores, lower: TokenScores, texts: Sequence[str]) -> np.ndarray:
-    """Return the loss of each text plus what lower case adds to it where both are read, in nats per token.
+    """Return the loss of each text plus what lower case adds in the part that both read, in nats per token.
 
     If both are read from end to end that is the loss in lower case.
 
@@ -249,7 +249,7 @@ def scores(
         references: losses of the same texts under models that were not trained on them, by name; these
             models must read the same tokens of each text, or the difference is one of what they read.
         reference_log_p: log-probability of every token of the texts under one such model, one array a text;
-            its tokens must be those of the attacked model.
+            its tokens must match the attacked model's.
 
     Returns:
         Scores by attack: `loss`, `zlib`, `min_k`, `min_k_plus_plus`, `lower_case` if it was measured,

@@ -4,7 +4,7 @@
 
 The concentration of a head is the sum of a log a over the tokens that it looks at: minus the entropy, 0 when
 all weight lies on one token and -log n, its minimum, when it is spread evenly over n. A LARGER value is MORE
-concentrated; descriptions that say the opposite contradict the formula they stand beside. The classifier
+concentrated; descriptions of the opposite contradict the formula next to them. The classifier
 that learns from the features is in its chapter.
 
 >>> round(float(concentration(torch.full((512,), 1 / 512))), 6)
@@ -28,7 +28,7 @@ from privhelpers.models.scoring import evaluating
 
 Batch = dict[str, torch.Tensor]
 SUMMARIES = ("mean", "median", "5%", "95%")  # over a text's tokens
-# Of the whole norm: a gradient below it is zero except for rounding, such as that of BERT's key biases.
+# Of the whole norm: a gradient below it is zero except for rounding, such as for BERT's key biases.
 _FLOOR = 1e-6
 
 
@@ -195,7 +195,7 @@ def hidden_features(
     Returns:
         Features of shape [texts, (1 + layers) * 4]; layer 0 is what the first layer reads.
 
-    Source: Jagannatha et al. 2021, section 4.1.2, names these outputs; the summaries are those of its
+    Source: Jagannatha et al. 2021, section 4.1.2, names these outputs; the summaries are from its
     attention, since it prints none of its own.
     """
 
@@ -225,7 +225,7 @@ def gradient_features(
         options: masks, seed and batch_size of `batches`; the numbers are means over masks.
 
     Returns:
-        Features of shape [texts, parameters]; the names are those of the parameters.
+        Features of shape [texts, parameters]; named after the parameters.
 
     Source: Jagannatha et al. 2021, section 4.1.2, with the logarithm of the norm in place of its square;
     Nasr, Shokri and Houmansadr 2019, section III, for gradients as features.

@@ -25,22 +25,3 @@ from privhelpers.claims._null_model import (
     simulated_leaks,
 )
 from privhelpers.claims._tables import TextTable, as_json, claim_table, tidy, verdict_counts
-
-__all__ = [
-    "DOCUMENTS",
-    "HOLDS",
-    "RECOMPUTED",
-    "VERDICTS",
-    "TextTable",
-    "as_json",
-    "audit",
-    "birthday_of_the_first",
-    "claim_table",
-    "day_of_the_birthday",
-    "plain_english",
-    "printed",
-    "report_names",
-    "simulated_leaks",
-    "tidy",
-    "verdict_counts",
-]

@@ -1,4 +1,4 @@
-"""Claims read from their files, computed again, and judged by the rule beside them."""
+"""Claims read from their files, computed again, and judged by the rule next to them."""
 
 import operator
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ class Audited:
 
     Attributes:
         claim: its entry in the file.
-        document: which document says it, in words.
+        document: the document that claims it, in words.
         figures: values behind the verdict, by name; empty for most readings.
         evidence: the values, or what was read, as text for a table.
         verdict: one of `VERDICTS`.
@@ -70,7 +70,7 @@ class Audited:
 
     @property
     def severity(self) -> str:
-        """Weight of the fault: A, B, C, or "" where the claim holds."""
+        """Weight of the fault: A, B, C, or "" if the claim holds."""
         return "" if self.verdict == HOLDS else self.claim["severity"]
 
 

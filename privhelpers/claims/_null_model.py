@@ -1,4 +1,4 @@
-"""What the report's rule counts when nothing was memorized, and what its generator of patients makes.
+"""The count of the report's rule if nothing was memorized, and the output of its generator of patients.
 
 A system that writes one random condition and one random drug in every text knows no patient. Neither does a
 manual of a programming language. Both "leak" under a rule that looks for a record's condition, its drug or
@@ -104,7 +104,7 @@ def simulated_leaks(
         texts: each attempt draws one at random.
         simulations: reports to simulate, 1 or more.
         seed: of the simulation.
-        shared_texts: hold the same 28 texts against every record, as a cached attack does, instead of 1400
+        shared_texts: compare the same 28 texts with every record, as a cached attack does, instead of 1400
             independent ones.
 
     Returns:
@@ -112,13 +112,13 @@ def simulated_leaks(
     """
     draw = rng.make(seed, "report/leaks")
     lower = [text.lower() for text in texts]
-    # The rule is looked up: which text holds which word, and so which record would leak with which text.
+    # The rule is looked up: which text contains which word, and so which record would leak with which text.
     words = {word.lower() for name in names for word in name.split()}
     words |= {word.lower() for word in (*report.conditions, *report.medications)}
-    stands = {word: np.array([word in text for text in lower]) for word in words}
-    by_name = np.array([np.any([stands[w.lower()] for w in name.split()], axis=0) for name in names])
+    present = {word: np.array([word in text for text in lower]) for word in words}
+    by_name = np.array([np.any([present[w.lower()] for w in name.split()], axis=0) for name in names])
     by_condition, by_drug = (
-        np.array([stands[word.lower()] for word in vocabulary])
+        np.array([present[word.lower()] for word in vocabulary])
         for vocabulary in (report.conditions, report.medications)
     )
     counts = np.empty(simulations, dtype=int)

@@ -149,7 +149,7 @@ class Textbook(_Document):
         return {"ratios": [self._epsilon(2 * s) / self._epsilon(s) for s in self.printed.sigmas]}
 
     def adapters(self) -> Figures:
-        """What an accountant asks for."""
+        """What an accountant needs to know."""
         asked = set(inspect.signature(accounting.epsilon).parameters)
         known = sorted(asked & {"noise_multiplier", "sample_rate", "steps", "delta"})
         return {"asks_for_weights": len(asked & {"parameters", "dimension", "weights"}),

@@ -135,11 +135,11 @@ class Report:
         return {"extra": len(extra), "names": " and ".join(extra), "hits": hits}
 
     def fields_of_a_record(self) -> Figures:
-        """How many fields each template holds."""
+        """How many fields each template contains."""
         return {"sizes": [len(fields) for fields in self.printed.templates]}
 
     def ssn_never_leaks(self) -> Figures:
-        """Attempts on records whose text holds a number."""
+        """Attempts on records whose text contains a number."""
         templates = self.printed.templates
         share = sum("ssn" in fields for fields in templates) / len(templates)
         return {"could": self.printed.attempts * share}
@@ -309,7 +309,7 @@ class Report:
         return {"pld": [true_epsilon(sigma, **self.run) for sigma in self.sigmas]}
 
     def epsilon_source(self) -> Figures:
-        """What the printed accountant says, and the scale of the curve that each pair lies on."""
+        """The printed accountant's values, and the scale of the curve that each pair lies on."""
         epsilons = [accounting.printed_epsilon(noise_multiplier=s, **self.run) for s in self.sigmas]
         pairs = self.printed.pairs.items()
         fits = [brentq(lambda scale, s=s, e=e: self._curve(s, scale) - e, 1e-3, 1e3) for s, e in pairs]
@@ -436,7 +436,7 @@ class Report:
         return {name: tables * width + count * block + 2 * width for name, count in layers}
 
     def orders(self) -> Figures:
-        """The printed code's orders: how many, and where the fine ones end."""
+        """The printed code's orders: how many, and the end of the fine ones."""
         fine = sorted(accounting.PRINTED_ORDERS)[: self.printed.fine_orders]
         return {"count": len(accounting.PRINTED_ORDERS), "last": fine[-1]}
 

@@ -1,4 +1,4 @@
-"""What can be done before, around and after training: scrub, deduplicate, filter, forget.
+"""Defenses before, around and after training: scrub, deduplicate, filter, forget.
 
 Importing this room loads no torch, spaCy, Presidio or datasketch; each is loaded when first used.
 
@@ -17,7 +17,7 @@ from privhelpers.defenses._spans import Scrubbed, Span, merge, replace
 from privhelpers.defenses.dedup import Deduplicated, Pair, deduplicate, near_duplicates
 from privhelpers.defenses.patterns import PatternScrubber, find_identifiers
 
-if TYPE_CHECKING:  # who reads the sources, as the fingerprint of a run does, finds these modules here
+if TYPE_CHECKING:  # a reader of the sources, such as the fingerprint of a run, finds these modules here
     from privhelpers.defenses._ensemble import Ensemble
     from privhelpers.defenses._ner import (
         NerScrubber,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # who reads the sources, as the fingerprint of a run does, fi
     )
     from privhelpers.defenses._presidio import PresidioScrubber
 
-_LATER = {  # modules that load torch, spaCy or Presidio, opened when a name of theirs is first asked for
+_LATER = {  # modules that load torch, spaCy or Presidio, opened when one of their names is first used
     "Ensemble": "_ensemble",
     "NerScrubber": "_ner",
     "PresidioScrubber": "_presidio",

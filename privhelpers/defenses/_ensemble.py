@@ -46,7 +46,7 @@ class Ensemble(torch.nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the models are."""
+        """The device of the models."""
         return self.members[0].device
 
     def forward(

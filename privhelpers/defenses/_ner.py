@@ -17,11 +17,12 @@ from spacy.language import Language
 from spacy.training import Example
 
 from privhelpers import rng, validate
-from privhelpers.artifacts import SEAL, Store, parse_yaml
+from privhelpers.artifacts import Store, parse_yaml
 from privhelpers.defenses._spans import Scrubbed, Span, merge, replace
 from privhelpers.defenses.patterns import find_identifiers
 from privhelpers.errors import InvalidParameter, TrainingFailed
 
+_BATCH = 16  # documents of a step
 KINDS = {"dob": "date"}  # a recognizer sees a date, not whose birthday it is; the others keep their names
 _MODEL = parse_yaml(Path(__file__).with_name("recognizer.yml").read_text(encoding="utf-8"))
 
@@ -55,23 +56,22 @@ def lesson(notes: Sequence[dict]) -> list[dict]:
     return full + [note for note in notes if not note["spans"]][: len(full) // 4]
 
 
-def train_ner(notes: Sequence[dict], *, seed: int, epochs: int = 5, batch: int = 16) -> Language:
+def train_ner(notes: Sequence[dict], *, seed: int, epochs: int = 5) -> Language:
     """Train a recognizer from random weights on annotated public documents.
 
     Args:
-        notes: documents with `text` and `spans`, as `annotate_public` returns them; public ones, for the
+        notes: documents with `text` and `spans`, as `annotate_public` returns them; public ones, because the
             recognizer itself is a model that can leak what it was trained on.
         seed: of initial weights, order and dropout; the same seed gives the same weights.
         epochs: passes over the documents.
-        batch: documents of a step; with few documents, take fewer.
 
     Raises:
-        InvalidParameter: no document holds an identifier.
+        InvalidParameter: no document contains an identifier.
         TrainingFailed: the loss is not a finite number.
     """
-    epochs, batch = validate.positive_int(epochs=epochs, batch=batch)
+    epochs = validate.positive_int(epochs=epochs)
     if not any(note["spans"] for note in notes):
-        raise InvalidParameter("notes: none holds an identifier to learn")
+        raise InvalidParameter("notes: none contains an identifier to learn")
     order = rng.plain(seed, "ner/order")
     with _seeded(rng.derive(seed, "ner/weights")):
         nlp = spacy.blank("en")
@@ -81,8 +81,8 @@ def train_ner(notes: Sequence[dict], *, seed: int, epochs: int = 5, batch: int =
         for _ in range(epochs):
             order.shuffle(examples)
             losses: dict[str, float] = {}
-            for start in range(0, len(examples), batch):
-                nlp.update(examples[start : start + batch], sgd=optimizer, drop=0.1, losses=losses)
+            for start in range(0, len(examples), _BATCH):
+                nlp.update(examples[start : start + _BATCH], sgd=optimizer, drop=0.1, losses=losses)
             if not np.isfinite(losses["ner"]):
                 raise TrainingFailed(f"recognizer: the loss is {losses['ner']}; train with another seed")
         with nlp.use_params(optimizer.averages):  # averaged over the steps: steadier than the last ones
@@ -95,11 +95,8 @@ def save_ner(store: Store, nlp: Language, name: str) -> None:
 
     spaCy writes JSON, msgpack and its own configuration; nothing in it is a pickle.
     """
-    folder = store.folder(name)
-    nlp.to_disk(folder)
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.suffix != SEAL:
-            store.seal(f"{name}/{path.relative_to(folder).as_posix()}")
+    nlp.to_disk(store.folder(name))
+    store.seal_folder(name)
 
 
 def checked_folder(store: Store, name: str) -> Path:
@@ -109,10 +106,7 @@ def checked_folder(store: Store, name: str) -> Path:
         MissingArtifact: a file is not there; the message names the command that makes it.
         DamagedArtifact: a file changed.
     """
-    folder = store.existing(f"{name}/config.cfg").parent
-    for seal in sorted(folder.rglob(f"*{SEAL}")):
-        store.existing(f"{name}/{seal.relative_to(folder).as_posix().removesuffix(SEAL)}")
-    return folder
+    return store.sealed_folder(name, "config.cfg")
 
 
 def load_ner(store: Store, name: str) -> Language:

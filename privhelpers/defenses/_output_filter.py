@@ -30,9 +30,9 @@ class Filtered:
     """What the filter lets through.
 
     Attributes:
-        text: the text, with placeholders where something was held back.
-        blocked: whether anything was held back.
-        reasons: what was held back, such as "ssn" and "verbatim, 9 words", in the order of the text.
+        text: the text, with placeholders for what was withheld.
+        blocked: whether anything was withheld.
+        reasons: what was withheld, such as "ssn" and "verbatim, 9 words", in the order of the text.
     """
 
     text: str
@@ -45,7 +45,7 @@ def _hashed(words: Iterable[str]) -> bytes:
 
 
 class OutputFilter:
-    """Holds back identifiers, and runs of words of protected texts, in what a model writes."""
+    """Withholds identifiers, and runs of words of protected texts, in what a model writes."""
 
     def __init__(
         self,
@@ -62,9 +62,9 @@ class OutputFilter:
             protected_texts: the notes that a model was trained on.
             ngram: words of a run; a shorter copy passes. In a script without blanks a character of Chinese
                 counts as a word, and a letter, as of Thai or kana, as half of one.
-            identifiers: hold back whatever has the form of an identifier too.
+            identifiers: also withhold anything in the form of an identifier.
             normalize: compare words as `spelling.words` gives them, and read digit words as digits; False
-                compares what stands between blanks, and characters of scripts without blanks, as written.
+                compares the text between blanks, and characters of scripts without blanks, as written.
             allowed_texts: public texts, whose runs pass.
 
         Raises:
@@ -91,7 +91,7 @@ class OutputFilter:
         return list((units if self.normalize else _EXACT.finditer)(spelled.text))
 
     def _runs(self, text: str) -> list[tuple[bytes, int, int]]:
-        """Return hash, start and end, in the text as it stands, of every run of words."""
+        """Return hash, start and end, in the original text, of every run of words."""
         return [run for spelled in self._readings(text) for run in self._runs_of(spelled)]
 
     def _runs_of(self, spelled: Spelled) -> list[tuple[bytes, int, int]]:
@@ -110,13 +110,13 @@ class OutputFilter:
         return runs
 
     def find(self, text: str) -> list[Span]:
-        """Return what is to be held back, merged, in order; the kind of a copied run is "verbatim"."""
+        """Return what is to be withheld, merged, in order; the kind of a copied run is "verbatim"."""
         runs = [
             Span(start, end, "verbatim") for run, start, end in self._runs(text) if run in self._protected
         ]
         if not self.identifiers:
             return merge(runs)
-        # A copied run that holds an identifier is reported as copied: it is the longer of the two.
+        # A copied run that contains an identifier is reported as copied: it is the longer of the two.
         return merge([*runs, *find_identifiers(text, spelled=self.normalize)])
 
     def _length(self, text: str) -> int:
@@ -124,7 +124,7 @@ class OutputFilter:
         return sum(1 + says_a_word(word[0]) for word in self._words(self._readings(text)[-1])) // 2
 
     def apply(self, text: str) -> Filtered:
-        """Return the text without what is to be held back."""
+        """Return the text without the withheld parts."""
         scrubbed = replace(text, self.find(text))
         reasons = tuple(
             f"verbatim, {self._length(text[span.start : span.end])} words"

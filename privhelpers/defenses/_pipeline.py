@@ -51,7 +51,7 @@ def read_recipe(path: Path) -> dict[str, object]:
 
     The entries, all optional, are `scrub: true`; `dedup`, the Jaccard similarity of two copies, in (0, 1];
     `dp`, with `target_epsilon` (nats), `target_delta`, `sample_rate` and `max_grad_norm`; and `filter`, the
-    words of a run that is held back, 1 or more.
+    words of a run that is withheld, 1 or more.
 
     Raises:
         InvalidParameter: the file cannot be read, or an entry is unknown or out of its range; the message
@@ -154,7 +154,7 @@ class Pipeline:
         within_patients: only look for copies among the notes of one patient, as training with
             differential privacy per patient needs it.
         plan: the sealed budget of DP-SGD; None trains without.
-        ngram: words of a run that the output filter holds back; None lets every answer pass.
+        ngram: words of a run that the output filter withholds; None lets every answer pass.
     """
 
     scrubber: Scrubber | None = None
@@ -168,7 +168,7 @@ class Pipeline:
         if self.threshold is not None:
             validate.fields(self, validate.probability, "threshold")
         if self.plan and self.threshold and not self.within_patients:
-            raise InvalidParameter("within_patients: must be True where a plan per patient follows")
+            raise InvalidParameter("within_patients: must be True if a plan per patient follows")
 
     @classmethod
     def of(
@@ -187,7 +187,7 @@ class Pipeline:
         _check_recipe(recipe)
         budget = recipe.get("dp")
         if (budget is None) != (plan is None):
-            raise InvalidParameter("plan: must be given exactly where the recipe has dp")
+            raise InvalidParameter("plan: must be given exactly if the recipe has dp")
         if plan:
             sealed = (plan.target_epsilon, plan.delta, plan.sample_rate, plan.max_grad_norm)
             if sealed != tuple(budget[name] for name in _BUDGET):
@@ -255,7 +255,7 @@ class Pipeline:
         """Train `model` in place on the texts of each patient and return the epsilon spent, None without DP.
 
         Args:
-            settings: of `dpsgd` where there is a plan, else of `training`.
+            settings: of `dpsgd` if there is a plan, else of `training`.
             seed: of shuffling, or of draws and noise: a guarantee made with it is illustrative.
         """
         from privhelpers import dpsgd, training
@@ -270,7 +270,7 @@ class Pipeline:
         return log.spent.epsilon
 
     def guard(self, notes: Iterable[Mapping], allowed_texts: Iterable[str] = ()) -> Callable[[str], str]:
-        """Return what stands between the model and a reader: a function from a text to what is let through.
+        """Return the filter between the model and a reader: a function from a text to what is let through.
 
         Args:
             notes: what the model was trained on, as it was written.

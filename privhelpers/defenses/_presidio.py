@@ -1,6 +1,6 @@
-"""Microsoft Presidio on the recognizer that the build trains: nothing is downloaded, nothing is asked online.
+"""Microsoft Presidio on the recognizer that the build trains: nothing is downloaded or looked up online.
 
-As it is shipped, Presidio meets three traps here. Its mail recognizer asks the public suffix list over the
+Presidio's defaults have three problems here. Its mail recognizer asks the public suffix list over the
 network. It knows no top domain `.test` or `.example`. Its social security recognizer throws away numbers
 of the areas 000 and 666, because no authority assigns them: the only ones that a book may print. With
 `shipped=False` the project's own patterns replace its pattern recognizers.

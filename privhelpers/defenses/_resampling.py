@@ -1,7 +1,7 @@
 """Estimates that can be compared between the cells of the factorial.
 
 All cells are measured on the same people, so one resample of the people serves every cell, and a contrast of
-cells has an interval of its own. It covers the choice of patients, not the luck of training: each cell is
+cells has an interval of its own. It covers the choice of patients, not the draw of training: each cell is
 trained once.
 """
 
@@ -47,7 +47,7 @@ def resampled_auc(
     draws: int = 300,
     seed: int = 0,
 ) -> Resampled:
-    """Return an AUC; its replicates fit those of other cells if the patients are in the same order.
+    """Return an AUC; its replicates are paired with other cells' if the patients are in the same order.
 
     Args:
         member_scores, member_patients: of notes trained on, higher is more member-like.
@@ -70,7 +70,7 @@ def resampled_difference(
     draws: int = 300,
     seed: int = 0,
 ) -> Resampled:
-    """Return the mean of `values` minus that of the control, each arm resampled by clusters.
+    """Return the mean of `values` minus the mean of the control, each arm resampled by clusters.
 
     Args:
         values, clusters: of the trained arm: numbers, or 0 and 1 for a rate.

@@ -45,7 +45,7 @@ class Deduplicated:
 
     Attributes:
         kept: the notes that stay, in their order.
-        groups: for each kept note that had copies, its place and those of its copies in the old list.
+        groups: for each kept note that had copies, the places of the note and its copies in the old list.
     """
 
     kept: list

@@ -2,7 +2,7 @@
 
 A number in Arabic-Indic digits, with a no-break space or a zero-width joiner inside, reads the same to a
 person; a pattern sees something else. Detectors look at the folded text, and the places of what they
-find are carried back to the text as it stands.
+find are mapped back to the original text.
 
 This is not `text.normalize`, which answers whether two texts read the same. A detector needs the case of
 letters and the lines of the text, and one folded character for each of the original's, so that every place
@@ -29,7 +29,7 @@ _PART = re.compile(r"[A-Za-z]+| ")
 
 
 def _fold_character(character: str) -> str:
-    """Return what stands for a character: one character in its case, or none if it is invisible."""
+    """Return the replacement of a character: one character in its case, or none if it is invisible."""
     if character.isascii():
         return character
     compatible = unicodedata.normalize("NFKC", character)

@@ -1,4 +1,4 @@
-"""Notes in templates and formats that no detector of this book was made from, with the truth beside them.
+"""Notes in templates and formats that no detector of this book was made from, with the truth.
 
 The patterns were written from published number formats and the recognizer from the public corpus; these
 notes came after both, and neither was changed for them: what is missed here stays missed. Dates are the
@@ -113,24 +113,23 @@ def _note(person: Person, template: list[str], generator: random.Random) -> dict
     return {"text": text, "spans": [{**span, "form": forms[span["identifier"]]} for span in spans]}
 
 
-def make_unusual_notes(*, seed: int, people: int, notes_each: int = 3) -> list[dict]:
+def make_unusual_notes(*, seed: int, people: int) -> list[dict]:
     """Return notes of invented people in unusual templates and formats.
 
     Args:
         seed: of people, templates and formats.
-        people: how many.
-        notes_each: notes of each of them, in different templates; 6 at most.
+        people: how many, with three notes each, in different templates.
 
     Returns:
         Notes with `patient_id`, `kind` ("unusual"), `text` and `spans`; a span has its `form` too.
     """
-    people, notes_each = validate.positive_int(people=people, notes_each=notes_each)
+    people = validate.positive_int(people=people)
     generator = rng.plain(seed, "unusual formats")
     factory = PeopleFactory(generator)
     notes = []
     for number in range(people):
         person = factory.person()
-        for template in generator.sample(_TABLE["templates"], min(notes_each, len(_TABLE["templates"]))):
+        for template in generator.sample(_TABLE["templates"], 3):
             notes.append(
                 {"patient_id": f"u{number:05d}", "kind": "unusual", **_note(person, template, generator)}
             )

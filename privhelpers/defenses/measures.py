@@ -1,10 +1,10 @@
-"""What every attack found in each of the 16 cells, beside the same on people whom no model was trained on.
+"""The results of every attack in each of the 16 cells, with the same for people whom no model was trained on.
 
     rows = measure(outcomes, public, suite, output_filter, known=public_text)
     store.write_jsonl("defenses/factorial.jsonl", [row.as_dict() for row in rows])
 
-The filter stands between the model and a reader of its texts. It changes what was extracted and leaves what
-was read from probabilities, so membership, exposure and perplexity of a cell are those of its training.
+The filter is between the model and a reader of its texts. It changes what was extracted and leaves what
+was read from probabilities, so membership, exposure and perplexity of a cell depend on its training alone.
 """
 
 import functools
@@ -43,7 +43,7 @@ class Row:
         arm: `TRAINED`, `NEVER`, their `DIFFERENCE`, or `AGAINST`.
         interval: of the estimate.
         n: observations of the arm.
-        distinct_n: distinct texts among them, where texts were generated.
+        distinct_n: distinct texts among them, if texts were generated.
         estimate: with its replicates, for contrasts of cells; None for an arm alone.
     """
 
@@ -56,7 +56,7 @@ class Row:
     estimate: Resampled | None = None
 
     def as_dict(self) -> dict:
-        """Return the row as plain values, as the files of the chapter hold it."""
+        """Return the row as plain values, as the files of the chapter contain it."""
         ends = {name: round(float(getattr(self.interval, name)), 6) for name in ("estimate", "low", "high")}
         counts = {"n": int(self.n), "distinct_n": self.distinct_n}
         return {"cell": self.cell.name, "measure": self.measure, "arm": self.arm, **ends, **counts}
@@ -105,7 +105,7 @@ class _Cell:
             for arm, rate, (hits, _) in zip((TRAINED, NEVER), rates, arms, strict=True)
         ]
         estimate = resampled_difference(*arms[0], *arms[1], **self.resampling)
-        # Joining the intervals of the arms keeps the end open where nothing was hit.
+        # Joining the intervals of the arms keeps the end open if nothing was hit.
         return [*rows, self._row(measure, estimate, stats.newcombe_difference(*rates))]
 
     def _by_arm(self, hits: np.ndarray) -> list[tuple]:
@@ -114,7 +114,7 @@ class _Cell:
         return [(hits[side].astype(float), self.suite.patients[side]) for side in sides]
 
     def membership(self, stranger: Outcome | None = None) -> list[Row]:
-        """Return AUCs, and how far they lie above those of a model of other people."""
+        """Return AUCs, and how far they are above the AUCs of a model of other people."""
         scrub, rows = self.cell.scrub, []
         theirs = membership_arms(stranger, self.public, self.suite, scrub=scrub) if stranger else {}
         for name, arms in membership_arms(self.outcome, self.public, self.suite, scrub=scrub).items():
@@ -188,7 +188,7 @@ class _Cell:
         return rows
 
     def held_back(self) -> list[Row]:
-        """Return how often the filter holds something back in notes themselves: it tells who is in it."""
+        """Return how often the filter withholds a part of the notes, which reveals who is in it."""
         texts = [note["text"] for note in self.suite.notes]
         return self._rates(HELD_BACK, self._by_arm(np.array([self.let_through(t) != t for t in texts])))
 
@@ -239,7 +239,7 @@ def measure_public(
 ) -> list[Row]:
     """Return the same for the public checkpoint, which was trained on no patient: all must be null.
 
-    Its rows carry the cell `none`; do not mix them with those of `measure`.
+    Its rows have the cell `none`; do not mix them with the rows of `measure`.
     """
     cell_data = _Cell(Layers(), public, public, suite, str, known, {"draws": draws, "seed": seed})
     # Against itself as the reference every score is zero.

@@ -15,13 +15,13 @@ addresses); ISO/IEC 7812 (check digit of card numbers); 45 CFR 164.514(b)(2) for
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from privhelpers.artifacts import parse_yaml
 from privhelpers.defenses._spans import Scrubbed, Span, merge, replace
 from privhelpers.defenses.folding import fold
 from privhelpers.spelling import Spelled
+from privhelpers.text import has_check_digit
 
 _TABLE = parse_yaml(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
 _PART = re.compile(rf"\{{({'|'.join(_TABLE['parts'])})\}}")
@@ -33,18 +33,11 @@ _PIECES = [pieces for _, _, pieces in _TABLE["rules"]]
 _SHAPE = str.maketrans("123456789", "000000000")
 
 
-def _luhn(text: str) -> bool:
-    """Say whether the last digit is the check digit of a card number."""
-    digits = [int(c) for c in reversed(text) if c.isdigit()]
-    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[1::2]]
-    return (sum(digits[::2]) + sum(doubled)) % 10 == 0
-
-
 def _is_ip(text: str) -> bool:
     return all(int(part) <= 255 for part in text.split("."))
 
 
-_CHECKS = {"card": _luhn, "ip": _is_ip}
+_CHECKS = {"card": has_check_digit, "ip": _is_ip}
 
 
 # Decoration of a word or a number, as Markdown puts it: to a regular expression an underscore is a letter.
@@ -76,20 +69,13 @@ def _found(folded: Spelled) -> Iterator[Span]:
                 yield Span(*folded.place(start, end), kind)
 
 
-@dataclass(frozen=True)
 class PatternScrubber:
-    """Replaces what patterns find.
-
-    Attributes:
-        spelled: look at digits written as words too.
-    """
-
-    spelled: bool = False
+    """Replaces what patterns find."""
 
     def find_all(self, texts: Iterable[str]) -> list[list[Span]]:
         """Return the identifiers of each text, merged, in order."""
-        return [find_identifiers(text, spelled=self.spelled) for text in texts]
+        return [find_identifiers(text) for text in texts]
 
     def scrub(self, text: str) -> Scrubbed:
         """Return the text with a typed placeholder for each identifier."""
-        return replace(text, find_identifiers(text, spelled=self.spelled))
+        return replace(text, find_identifiers(text))

@@ -176,7 +176,7 @@ def run_all(store: Store, trials: Sequence[Trial], suite: Suite, *, processes: i
     An outcome does not depend on the number of processes.
 
     Args:
-        store: holds the public checkpoint.
+        store: contains the public checkpoint.
         trials: what to train.
         suite: what to ask of each model.
         processes: 1 or more.

@@ -26,27 +26,3 @@ from privhelpers.dpsgd._optimizer import PrivateOptimizer
 from privhelpers.dpsgd._plan import epsilon_curve, plan_privacy, plan_with_noise
 from privhelpers.dpsgd._resume import Keep
 from privhelpers.dpsgd._settings import Settings, poisson_draws
-
-__all__ = [
-    "Batch",
-    "CanaryScores",
-    "ClippedGradients",
-    "DPTrainingLog",
-    "GivenGradients",
-    "GradientCanaries",
-    "Keep",
-    "PrivacyPlan",
-    "PrivateOptimizer",
-    "RandomStreams",
-    "Settings",
-    "Training",
-    "clipped_gradient_sum",
-    "epsilon_curve",
-    "micro_batches",
-    "plan_privacy",
-    "plan_with_noise",
-    "poisson_draws",
-    "release",
-    "research",
-    "train",
-]

@@ -43,7 +43,7 @@ def encode_patients(
 
 
 def _positions(model: PreTrainedModel) -> int:
-    """Return how many tokens a model reads; RoBERTa's positions begin after that of its padding."""
+    """Return how many tokens a model reads; RoBERTa's positions begin after the position of its padding."""
     length = getattr(model.config, "max_position_embeddings", None)
     if not isinstance(length, int) or length < 3:
         raise UnsupportedModel(
@@ -69,7 +69,7 @@ def micro_batches(
         drawn: the rows of each patient of one Poisson draw; empty for an empty draw.
         max_rows: rows of a micro-batch, unless one patient alone has more.
         pad_id: token that fills short rows; it has no label.
-        attention_mask: whether the model needs one, lest it reads the padding; `reads_backward` says so.
+        attention_mask: whether the model needs one, to leave out the padding; see `reads_backward`.
 
     Yields:
         (batch, unit of each row).

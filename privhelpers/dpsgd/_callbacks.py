@@ -1,11 +1,10 @@
-"""What is done before and after each step of a private run, beside the step."""
+"""What is done before and after each step of a private run."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import torch
 
-from privhelpers.dpsgd._log import Tally
 from privhelpers.errors import TrainingFailed
 
 
@@ -15,12 +14,10 @@ class Taken:
 
     Attributes:
         done: steps of the run up to here, this one included.
-        norms: of the drawn patients' gradients before clipping, shape [patients]; private.
         gradients: noisy mean by name of the parameter, which is what the step released.
     """
 
     done: int
-    norms: torch.Tensor
     gradients: Mapping[str, torch.Tensor]
 
 
@@ -32,23 +29,6 @@ class Callback:
 
     def after(self, taken: Taken) -> None:
         """Do what follows on a step."""
-
-
-class Counting(Callback):
-    """Counts what the steps did.
-
-    Args:
-        tally: of the log.
-        max_grad_norm: clipping bound of the plan.
-    """
-
-    def __init__(self, tally: Tally, max_grad_norm: float) -> None:
-        """Begin where the tally is."""
-        self._tally, self._bound = tally, max_grad_norm
-
-    def after(self, taken: Taken) -> None:
-        """Add the norms of a step."""
-        self._tally.add(taken.norms, self._bound)
 
 
 class Snapshots(Callback):

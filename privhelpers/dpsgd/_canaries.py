@@ -102,10 +102,10 @@ class CanaryTracker(Callback):
             self.scores[:] = tally.canary_scores
 
     def after(self, taken: Taken) -> None:
-        """Add what one step's noisy mean gradient says of each canary to its score."""
+        """Add the evidence of one step's noisy mean gradient to each canary's score."""
         plan = self.plan
         seen = taken.gradients[self.name][self.row, self.column].double().cpu().numpy()
-        # Noise around 1 where the canary entered, around 0 where it did not.
+        # Noise around 1 if the canary entered, around 0 if it did not.
         seen *= plan.expected_batch_size / plan.max_grad_norm
         self.scores += participation_log_ratio(
             seen, noise_multiplier=plan.noise_multiplier, sample_rate=plan.sample_rate

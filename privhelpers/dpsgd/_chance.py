@@ -1,4 +1,4 @@
-"""The two ways a private run may draw its chance.
+"""The two sources of a private run's randomness.
 
 Research: every stream follows from a seed, so that the run can be repeated. Anyone who knows the seed can
 subtract the noise again: the guarantee is void, and the log says so. Release: the operating system's entropy,
@@ -76,7 +76,7 @@ class RandomStreams(ABC):
         return rng.torch_seeded(self.dropout_seed())
 
     def public(self) -> dict[str, object]:
-        """Return what a fingerprint may hold: the mode, and a disclosed seed."""
+        """Return what a fingerprint may contain: the mode, and a disclosed seed."""
         return {"mode": self.mode}
 
     @abstractmethod
@@ -157,7 +157,7 @@ def secret_normals(count: int) -> np.ndarray:
     """Return standard normals from the operating system's entropy, float64, shape [count].
 
     Each is the sum of four independent normals over two. The float64 values that one draw can take, and with
-    them the value before the noise, can be worked out; those of such a sum cannot in reasonable time.
+    them the value before the noise, can be worked out; for such a sum they cannot in reasonable time.
 
     Source: Holohan and Braghin 2021, "Secure Random Sampling in Differential Privacy", section 5; Box and
     Muller 1958.
@@ -245,7 +245,7 @@ class _Release(RandomStreams):
 
     @contextmanager
     def dropout(self) -> Iterator[None]:
-        """Seed the global generators; that of the processor, which keeps 32 bits of a seed, gets a state."""
+        """Seed the global generators; the processor's, which keeps 32 bits of a seed, gets a state."""
         with super().dropout():
             torch.set_rng_state(_from_entropy().get_state())
             yield
@@ -255,7 +255,7 @@ class _Release(RandomStreams):
 
     def restore(self, state: dict[str, object]) -> None:
         if state:
-            raise DamagedArtifact("checkpoint: holds random streams, which a release never writes")
+            raise DamagedArtifact("checkpoint: contains random streams, which a release never writes")
 
 
 def is_builtin(chance: object) -> bool:

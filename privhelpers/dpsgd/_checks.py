@@ -1,4 +1,4 @@
-"""What is checked of a model before its clipped sums count, once.
+"""The check of a model before its clipped sums count, once.
 
 A sum of clipped gradients moves by no more than the bound when a unit leaves only if the model reads each row
 apart from the others and if every use of a trained weight is recorded. So on a few rows the norms that the
@@ -79,7 +79,7 @@ def require_stateless(model: nn.Module) -> Iterator[None]:
 class _WithoutDropout(TorchFunctionMode):
     """Lets every value through and drops no layer, so that a model in training repeats its numbers.
 
-    What values are jittered by, such as embeddings under NEFTune, is the middle of its range.
+    A random jitter of values, such as of embeddings under NEFTune, is the middle of its range.
     """
 
     DROPOUTS = (functional.dropout, functional.dropout1d, functional.dropout2d, functional.alpha_dropout)
@@ -132,7 +132,7 @@ def checking(model: PreTrainedModel) -> Iterator[None]:
 
 
 def few_rows(batch: Batch) -> Batch:
-    """Return three rows of a batch, or two where it has three tokens; a batch of fewer gives them rolled.
+    """Return three rows of a batch, or two if it has three tokens; a batch of fewer gives them rolled.
 
     The numbers of rows and of tokens differ, so that a layer cannot take one for the other.
     """
@@ -239,7 +239,7 @@ def _allowed(model: nn.Module, tolerance: Mapping[torch.dtype, float]) -> float:
 
 
 def dtypes_of(model: nn.Module) -> set[torch.dtype]:
-    """Return the floating types that a model computes with, that of autocast around it included."""
+    """Return the floating types that a model computes with, including an autocast around it."""
     dtypes = {p.dtype for p in (*model.parameters(), *model.buffers()) if p.is_floating_point()}
     kind = next(model.parameters()).device.type
     shortened = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)

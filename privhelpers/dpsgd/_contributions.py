@@ -2,7 +2,7 @@
 
 A matrix that multiplies has, for one unit, the gradient L^T R, where L and R are tall and narrow: one row a
 token. Its squared norm can be had in two ways. Ghost: the sum of the entries of (L L^T) * (R R^T), which
-never forms the gradient and costs tokens^2. Materialised: form L^T R and take its norm, which costs memory
+never forms the gradient and costs tokens^2. Materialized: form L^T R and take its norm, which costs memory
 traffic.
 
 Source: Goodfellow 2015 (products of activations and output gradients); Li et al. 2022, "Large Language
@@ -17,7 +17,7 @@ import torch
 
 from privhelpers.dpsgd._units import Units
 
-_ROW = 2048  # values in a row whose norm is taken at once, at most, where rows are joined
+_ROW = 2048  # values in a row whose norm is taken at once, at most, if rows are joined
 _LOST = 2.0**-12  # a squared norm below this part of what its terms could reach has lost too many digits
 
 
@@ -84,7 +84,7 @@ def _tied_squares(
 def _recompute_if_cancelled(
     squares: torch.Tensor, reach: torch.Tensor, exact: Callable[[torch.Tensor], torch.Tensor]
 ) -> torch.Tensor:
-    """Return squared norms, computed in float64 where they were lost to cancellation.
+    """Return squared norms, computed in float64 if they were lost to cancellation.
 
     Terms that cancel leave their rounding behind, in the norm and in what is released: a norm that read low
     would let a unit through above the bound. So the rounding of the sum is added to such a norm.
@@ -103,7 +103,7 @@ def _recompute_if_cancelled(
     return squares
 
 
-class Materialised:
+class Materialized:
     """A gradient of each unit, shape [units, *shape of the parameter]."""
 
     def __init__(self, gradient: torch.Tensor) -> None:

@@ -34,13 +34,13 @@ from privhelpers.models.precision import full_precision
 class GivenGradients:
     """Gradients of units that have no text: each is zero but for one row of one parameter.
 
-    An audit plants such units (its canaries), so that what it says holds for the code that clips and sums
+    An audit plants such units (its canaries), so that its bound is about the code that clips and sums
     the patients.
 
     Attributes:
         parameter: name of a trainable parameter with two dimensions.
         row: which of its rows, shape [units].
-        gradient: what the row holds, shape [units, width].
+        gradient: of the row, shape [units, width].
     """
 
     parameter: str
@@ -67,7 +67,7 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
 
 
 class LazySums(dict[str, torch.Tensor]):
-    """What sums are added to, by name of the parameter; each is made when it is first asked for.
+    """The sums by name of the parameter; each is made when it is first used.
 
     So the totals take no memory while the first pass keeps its activations, and what is added to one finds it
     in the cache.
@@ -224,7 +224,7 @@ class ClippedGradients:
 
     def _backward_pass(self, batch: Batch, unit: torch.Tensor | None) -> Recorder:
         if "labels" not in batch or not len(batch["labels"]):
-            raise InvalidParameter("batch: must hold `labels`, with a row or more")
+            raise InvalidParameter("batch: must contain `labels`, with a row or more")
         if not self._checked:
             self.check(_checks.few_rows(batch))
         units = group_rows(unit, batch["labels"].shape[0])

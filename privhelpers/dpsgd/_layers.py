@@ -48,7 +48,7 @@ class _Multiply(torch.autograd.Function):
         value, weight = ctx.saved_tensors
         module, recorder = ctx.module, ctx.recorder
         recorder.check(module, value.shape[0])
-        # Detached: what is kept must not keep the graph that holds the keeper. Under autocast the pass is in
+        # Detached: what is kept must not keep the graph that has the keeper. Under autocast the pass is in
         # half the digits; norms and sums are not, or a norm would read low and let a unit through.
         rows = recorder.units.rows
         read, back = (_as_rows(side.to(sum_dtype(weight.dtype)), rows) for side in (value.detach(), gradient))

@@ -1,4 +1,4 @@
-"""What a private run did, counted as it runs and carried over a kill."""
+"""The counts of a private run, kept as it runs and carried over a kill."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,14 +38,14 @@ class DPTrainingLog:
         spent: the budget by the accountant of the plan; or, if a part under study stood in for one that is
             counted, the claim alone.
         mode: "research": the seed of the noise is known, so the guarantee is void; or "release".
-        rdp_epsilon: the same run by Opacus' RDP accountant, stepped beside the training (a looser bound);
+        rdp_epsilon: the same run by Opacus' RDP accountant, stepped along with the training (a looser bound);
             None if nothing was counted.
         batch_sizes: units in each step whose work is in the weights, in order, shape [steps - lost_steps].
         median_norms: median norm before clipping of the gradients that were finite in each of these steps
             (NaN if there were none), shape [steps - lost_steps].
         clipped_share: share of the units in these steps whose gradient was finite and was clipped; 0 if no
             unit was drawn.
-        empty_steps: those of these steps that drew no unit and were noise alone.
+        empty_steps: how many of these steps drew no unit and were noise alone.
         lost_steps: steps that were spent and then lost by a kill, in release mode. Nothing is known of them,
             so no other count contains them.
         refused_gradients: gradients that were not finite and counted as zero.
@@ -74,7 +74,7 @@ class DPTrainingLog:
 
 
 def counts_of_notes(notes_by_patient: Iterable[Sequence[str]], notes_per_step: int) -> dict[str, int]:
-    """Return what the notes alone say of a run, as `DPTrainingLog` holds it."""
+    """Return the part of a `DPTrainingLog` that depends on the notes alone."""
     notes = list(notes_by_patient)
     owners = owners_of_texts((unit, text) for unit, texts in enumerate(notes) for text in texts)
     return {
@@ -103,7 +103,7 @@ class Tally:
         self.refused += len(norms) - len(finite)
 
     def summary(self) -> dict[str, object]:
-        """Return the counts as `DPTrainingLog` holds them."""
+        """Return the counts as fields of `DPTrainingLog`."""
         return {
             "batch_sizes": np.array(self.sizes, dtype=int),
             "median_norms": np.array([np.nan if m is None else m for m in self.medians]),

@@ -17,7 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from privhelpers import validate
 from privhelpers.accounting import Claimed, PrivacyPlan
 from privhelpers.dpsgd._batches import Rows, bounded, encode_patients, micro_batches, public_trial
-from privhelpers.dpsgd._callbacks import Callback, Counting, Snapshots, Taken, copied, require_finite
+from privhelpers.dpsgd._callbacks import Callback, Snapshots, Taken, copied, require_finite
 from privhelpers.dpsgd._canaries import CanaryTracker
 from privhelpers.dpsgd._chance import RandomStreams, is_builtin
 from privhelpers.dpsgd._engine import trainable
@@ -99,7 +99,7 @@ class Training:
         settings: Settings,
         chance: RandomStreams,
     ) -> None:
-        """Check all parts, and encode the notes; the arguments are those of `train`."""
+        """Check all parts, and encode the notes; the arguments are as in `train`."""
         _check_parts(model, tokenizer, plan, settings, chance)
         plan.require_budget()  # before a note is read
         if not isinstance(notes_by_patient, Sequence) or isinstance(notes_by_patient, str):
@@ -120,7 +120,7 @@ class Training:
     def run(
         self, *, keep: Keep | None = None, snapshots: Collection[int] = (), progress: bool = True
     ) -> DPTrainingLog:
-        """Train, and return what was done; the arguments, and what is raised, are those of `train`."""
+        """Train, and return what was done; the arguments, and the errors raised, are as in `train`."""
         plan, settings, own = self.plan, self.settings, trainable(self.model)
         copies = Snapshots(own, _check_snapshots(snapshots, plan.steps, keep))
         before = copied(own)
@@ -130,7 +130,9 @@ class Training:
                 CanaryTracker(settings.canaries, self.model, plan)
             )
             optimizer, accountant = self._optimizer()
-            kept = keep and run.enter_context(self._resumable(keep, optimizer))
+            kept = keep and self._resumable(keep, optimizer)
+            if kept:
+                run.callback(kept.ledger.close)
             for streams in (
                 self.chance.dropout(),
                 layers_in(settings.matmul_precision),
@@ -141,8 +143,8 @@ class Training:
             accountant.history = [(plan.noise_multiplier, plan.sample_rate, start)] if start else []
             if canaries:
                 canaries.resume(tally)
-            # The checkpoint comes last: it holds what the others count.
-            concerns = (Counting(tally, plan.max_grad_norm), copies, canaries, kept)
+            # The checkpoint comes last: it contains what the others count.
+            concerns = (copies, canaries, kept)
             callbacks: list[Callback] = [one for one in concerns if one]
             units = plan.units + (canaries.units if canaries else 0)
             drawn_units = self.draws(
@@ -164,7 +166,8 @@ class Training:
                 optimizer.optimizer.param_groups[0]["lr"] = settings.learning_rate_at(step, plan.steps)
                 norms = optimizer.step(batches)
                 # 4. Note what happened, and keep it.
-                taken = Taken(step + 1, norms[: len(patients)], optimizer.gradients)
+                tally.add(norms[: len(patients)], plan.max_grad_norm)
+                taken = Taken(step + 1, optimizer.gradients)
                 for callback in callbacks:
                     callback.after(taken)
             require_finite(trainable(self.model))
@@ -192,7 +195,7 @@ class Training:
     def _optimizer(self) -> tuple[PrivateOptimizer, RDPAccountant]:
         """Return the private optimizer around Adam, with its model checked, and an accountant of its steps.
 
-        That accountant counts beside the one of the plan.
+        That accountant counts next to the one of the plan.
         """
         plan, settings = self.plan, self.settings
         weights = trainable(self.model).values()  # the rows of the canaries are among them

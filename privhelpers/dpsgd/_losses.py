@@ -1,4 +1,4 @@
-"""The loss of each row, as the Hugging Face model would return it for that row alone."""
+"""The loss of each row, as a Hugging Face model returns it for that row alone."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ def losses_by_row(model: PreTrainedModel, batch: Batch) -> torch.Tensor:
     Args:
         model: causal, masked, encoder-decoder, or a sequence classifier of one label; with or without LoRA
             adapters. An encoder-decoder reads `input_ids` and predicts `labels`.
-        batch: what the model is called with, and `labels`: shape [rows, length] with -100 where nothing is
+        batch: what the model is called with, and `labels`: shape [rows, length] with -100 if nothing is
             predicted, or [rows] for a classifier.
 
     Raises:

@@ -1,6 +1,6 @@
 """One private step: clip, sum, add noise once, divide by a public number, hand to an ordinary optimizer.
 
-Readers of Opacus are at home: the names and conventions are those of its `DPOptimizer`, and its accountants
+Readers of Opacus will recognize the names and conventions of its `DPOptimizer`, and its accountants
 attach to `attach_step_hook`. Instead of `zero_grad`, `backward` and `step`, which must follow each other in
 the right order, there is one call that takes the whole draw, so that no step can be left out or made twice.
 """

@@ -6,7 +6,7 @@
 (True, 100.0)
 """
 
-from privhelpers import accounting, validate
+from privhelpers import accounting
 from privhelpers.accounting import PrivacyPlan
 
 
@@ -98,8 +98,7 @@ def plan_with_noise(
     )
 
 
-def epsilon_curve(plan: PrivacyPlan, points: int = 12) -> tuple[list[int], list[float]]:
-    """Return (steps, epsilon spent by then) at up to `points` places of the run, the last included."""
-    points = validate.positive_int(points=points)
-    steps = sorted({max(1, round(plan.steps * i / points)) for i in range(1, points + 1)})
+def epsilon_curve(plan: PrivacyPlan) -> tuple[list[int], list[float]]:
+    """Return (steps, epsilon spent by then) at up to twelve places of the run, the last included."""
+    steps = sorted({max(1, round(plan.steps * i / 12)) for i in range(1, 13)})
     return steps, [plan.epsilon_after(step) for step in steps]

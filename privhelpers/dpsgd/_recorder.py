@@ -5,20 +5,20 @@ from collections.abc import Mapping
 import torch
 from torch import nn
 
-from privhelpers.dpsgd._contributions import GramCache, LookedUp, Materialised, Product, Tied, row_squares
+from privhelpers.dpsgd._contributions import GramCache, LookedUp, Materialized, Product, Tied, row_squares
 from privhelpers.dpsgd._units import Units
 from privhelpers.errors import UnsupportedModel
 
-Contribution = Materialised | Product | LookedUp | Tied
+Contribution = Materialized | Product | LookedUp | Tied
 
-# Arithmetic of the ghost norm over memory traffic of the materialised one: where both cost the same on a CPU.
+# Arithmetic of the ghost norm over memory traffic of the materialized one at equal cost on a CPU.
 # A gradient that does not fit a core's cache travels twice as far.
 _GHOST_COST, _CACHED = 30, 1 << 19
-_MOST_BYTES = 1 << 28  # of all materialised gradients of a pass; beyond it, ghost
+_MOST_BYTES = 1 << 28  # of all materialized gradients of a pass; beyond it, ghost
 
 
 def prefers_ghost(length: int, m: int, n: int) -> bool:
-    """Return whether the ghost norm of an m by n weight is cheaper than the materialised one.
+    """Return whether the ghost norm of an m by n weight is cheaper than the materialized one.
 
     A fixed rule of shapes, never a timing, so that every machine computes the same sums.
 
@@ -41,7 +41,7 @@ class Workspace:
         self._blocks: dict[int, torch.Tensor] = {}
 
     def take(self, parameter: torch.Tensor, units: int, like: torch.Tensor) -> torch.Tensor:
-        """Return memory of shape [units, *shape of the parameter]; what it holds is not defined."""
+        """Return memory of shape [units, *shape of the parameter]; its content is not defined."""
         block = self._blocks.get(id(parameter))
         if block is None or block.shape[0] < units or block.dtype != like.dtype:
             block = self._blocks[id(parameter)] = like.new_empty(units, *parameter.shape)
@@ -53,7 +53,7 @@ class Recorder:
 
     Args:
         units: which rows belong together.
-        workspace: memory for materialised gradients.
+        workspace: memory for materialized gradients.
         names: of the trainable parameters, by identity.
         shared: identities of the parameters that more than one layer owns.
         folding: identities of the layers that read the tokens of all rows in one dimension; None for a
@@ -84,7 +84,7 @@ class Recorder:
 
         Args:
             module: what runs.
-            first: its first dimension: the rows, or all their tokens where it was seen to fold them.
+            first: its first dimension: the rows, or all their tokens if it was seen to fold them.
             folded: whether it may.
         """
         rows = self.units.rows
@@ -102,7 +102,7 @@ class Recorder:
         Args:
             module: whose gradient came back.
             rows: its first dimension.
-            again: whether a second use is added to the first, where the parameter is shared.
+            again: whether a second use is added to the first, for a shared parameter.
         """
         self.require_rows_first(module, rows)
         if again and id(module.weight) in self.shared:
@@ -122,7 +122,7 @@ class Recorder:
             return
         if known is None:
             table = self.workspace.take(parameter, self.units.count, left)
-        elif isinstance(known, Materialised):
+        elif isinstance(known, Materialized):
             table = known.gradient
         else:
             self._refuse_sharing(parameter)
@@ -132,7 +132,7 @@ class Recorder:
                 torch.bmm(a.transpose(1, 2), b, out=table[place])
             else:
                 table[place].baddbmm_(a.transpose(1, 2), b)
-        self._keep(parameter, known or Materialised(table))
+        self._keep(parameter, known or Materialized(table))
 
     def vector(self, parameter: torch.Tensor, gradient: torch.Tensor) -> None:
         """Record a gradient that is a sum over tokens; shape [rows, length, width]."""
@@ -144,7 +144,7 @@ class Recorder:
     def lookup(self, parameter: torch.Tensor, index: torch.Tensor, gradient: torch.Tensor) -> None:
         """Record the gradient of looked-up rows; index is [rows, length], gradient [rows, length, width]."""
         known = self.matrices.get(id(parameter))
-        if isinstance(known, Materialised):
+        if isinstance(known, Materialized):
             unit = self.units.spread(torch.arange(self.units.count, device=index.device))
             place = (index + unit[:, None] * parameter.shape[0]).reshape(-1)
             table = known.gradient.view(-1, parameter.shape[1])

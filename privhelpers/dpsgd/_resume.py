@@ -1,14 +1,13 @@
-"""What outlives a kill: the ledger, which counts a step before it is taken, and the checkpoint behind it.
+"""The files that outlive a kill: the ledger, which counts a step before it is taken, and the checkpoint.
 
 A checkpoint is what `torch.save` makes of plain values: weights, optimizer, random streams and counts, with
-its SHA-256 in a file beside it. Only the newest is kept.
+its SHA-256 in a file next to it. Only the newest is kept.
 
 Research mode continues from the checkpoint with the same streams and repeats what was lost to the bit, so the
 steps in between are counted once. Release mode cannot repeat them: they stay counted, and the run continues
 with the step after them.
 """
 
-import contextlib
 import hashlib
 import hmac
 import io
@@ -19,7 +18,7 @@ import secrets
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 import torch
@@ -54,7 +53,7 @@ def _weights(model: torch.nn.Module) -> str:
 
 
 def _settings(model: torch.nn.Module) -> list[str]:
-    """Return what a model computes with beside its weights, as texts; not where it was loaded from."""
+    """Return what a model computes with besides its weights, as texts; not where it was loaded from."""
     config = model.config.to_dict() if hasattr(model, "config") else {}
     config.pop("_name_or_path", None)
     adapters = {name: {**vars(one)} for name, one in getattr(model, "peft_config", {}).items()}
@@ -79,15 +78,6 @@ def _code(model: torch.nn.Module, parts: Iterable[object]) -> list[list[str]]:
     return [[name, artifacts.sha256_of(path)] for name, path in sorted(files.items())]
 
 
-def _versions() -> list[list[str]]:
-    """Return name and version of every library, of those that are installed, whose code a step may run."""
-    found = []
-    for name in LIBRARIES:
-        with contextlib.suppress(PackageNotFoundError):
-            found.append([name, version(name)])
-    return found
-
-
 def fingerprint(
     model: torch.nn.Module,
     rows: list[Rows],
@@ -102,27 +92,27 @@ def fingerprint(
         model, rows, parameters: of the run.
         parts: user-supplied classes and functions.
         key: of a release, whose ledger is published: without it, anyone who knows all patients but one could
-            tell by the hash of the data whether that one took part. Empty: the hash is that of the data.
+            tell by the hash of the data whether that one took part. Empty: the data are hashed without a key.
     """
     code, data = _code(model, parts), _digest(rows)
     return {
         "data": hmac.new(key, data.encode(), "sha256").hexdigest() if key else data,
         "parameters": _digest([dict(parameters), _weights(model), _settings(model)]),
-        "code": _digest([code, *_versions()]),
+        "code": _digest([code, *([name, version(name)] for name in LIBRARIES)]),
     }
 
 
 @dataclass(frozen=True)
 class Keep:
-    """Where a private run keeps what outlives a kill.
+    """The folder in which a private run keeps the files that outlive a kill.
 
     Attributes:
         folder: of the ledger and the checkpoints; made if needed. The checkpoints, and in release mode the
-            key beside them, are as private as the notes; the ledger alone is for others.
+            key next to them, are as private as the notes; the ledger alone is for others.
         run: name in the ledger.
         every: steps between two checkpoints, and reserved at once, 1 or more.
         on_change: what to do with a folder of another run: "refuse", or "restart" beside its old ledger. What
-            that one counts was spent all the same: if anything of the old run is published, budgets add up.
+            that one counts is still spent: if anything of the old run is published, budgets add up.
 
     Raises:
         InvalidParameter: a value is out of its range.
@@ -151,12 +141,12 @@ class Keep:
 
 
 class ResumableRun(Callback):
-    """The ledger and the checkpoints of one run in one folder; a context manager.
+    """The ledger and the checkpoints of one run in one folder; its maker closes its `ledger`.
 
     Args:
         keep: where, and how often.
         header: of the run's ledger.
-        model, optimizer, chance: what a checkpoint holds.
+        model, optimizer, chance: the content of a checkpoint.
 
     Raises:
         ResumeRefused: the folder is of a run with other data, parameters or code.
@@ -181,14 +171,6 @@ class ResumableRun(Callback):
             self._put_aside()
             self.ledger = open_ledger(self.folder / LEDGER, header)
 
-    def __enter__(self) -> "ResumableRun":
-        """Return itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close the ledger."""
-        self.ledger.close()
-
     def _put_aside(self) -> None:
         """Remove the checkpoints of another run, and number its ledger: what it spent stays written."""
         self._remove_checkpoints()
@@ -199,7 +181,7 @@ class ResumableRun(Callback):
         """Put everything back as the last checkpoint saw it; return the next step and the counts so far.
 
         Raises:
-            ResumeRefused: steps are spent, and no checkpoint holds what they gave; or the ledger is not the
+            ResumeRefused: steps are spent, and no checkpoint contains their result; or the ledger is not the
                 one that the checkpoint was written under.
             DamagedArtifact: the checkpoint is not what was written.
         """

@@ -22,7 +22,7 @@ def poisson_draws(
     """Yield `steps` draws in which every unit takes part independently with probability `sample_rate`.
 
     A uniform number of torch has as many bits as its type, 24 in float32, so one is below a rate more often
-    than the rate says, and far more often below a small rate or in bfloat16. Here a number whose 24 bits do
+    than it should be, and far more often below a small rate or in bfloat16. Here a number whose 24 bits do
     not tell whether it is below the rate gets 53 more.
 
     Args:
@@ -59,9 +59,9 @@ class Settings:
             the dropout a row meets; in a model without dropout, never more than rounding.
         objective: `models.Masking`, which masks each row again at every step; None: each token is predicted
             from those before it.
-        matmul_precision: "highest", or "medium": linear layers multiply in bfloat16 where that is faster;
+        matmul_precision: "highest", or "medium": linear layers multiply in bfloat16 if that is faster;
             norms, clipped sums and noise keep all digits, so that the bound on a unit holds as before.
-        canaries: units without a text, for an audit; `canaries` of the log has what the run showed of them.
+        canaries: units without a text, for an audit; `canaries` of the log has the run's result.
 
     A run with a tokenizer, model or layer that `_supported` does not list has no `PrivacySpent` in its log,
     but what it `Claimed`, and its ledger counts steps and states no epsilon.
@@ -98,6 +98,6 @@ class Settings:
         return self.learning_rate * min((step + 1) / self.warm_up_steps, (steps - step) / steps)
 
     def public(self) -> dict[str, object]:
-        """Return what a fingerprint may hold, as plain values."""
+        """Return what a fingerprint may contain, as plain values."""
         canaries = asdict(self.canaries) if self.canaries else None
         return {**vars(self), "objective": repr(self.objective), "canaries": canaries}

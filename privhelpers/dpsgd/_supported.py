@@ -1,6 +1,6 @@
 """For which models a run states an epsilon: lists to be read.
 
-An epsilon holds where the gradient of each row follows from that row alone. The tests compare the clipped sum
+An epsilon holds if the gradient of each row follows from that row alone. The tests compare the clipped sum
 of every architecture listed here, with one backward pass for each unit. A run with any other model, layer,
 option or precision trains and claims its budget.
 
@@ -71,7 +71,7 @@ LAYERS = {
     "peft.tuners.lora.layer": ("Linear",),
 }
 # Options with which rows of a batch share a random number: a layer is dropped for all of them, or one dropout
-# mask serves all relative positions. Who shares a batch follows from who was drawn.
+# mask serves all relative positions. The rows of a batch depend on which units were drawn.
 SHARED_RANDOMNESS = ("layerdrop", "encoder_layerdrop", "decoder_layerdrop", "relative_attention")
 ROTATIONS = ("default", "linear", "llama3", "yarn")  # others follow the longest row of a batch
 ATTENTIONS = ("eager", "sdpa")
@@ -80,7 +80,7 @@ _HOOK_TABLES = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "
 
 
 def unsupported_parts(model: nn.Module) -> list[str]:
-    """Return the parts of a model that are not on the lists, in words; empty where epsilon can be stated."""
+    """Return the parts of a model that are not on the lists, in words; empty if an epsilon can be stated."""
     base = _base(model)
     parts = [] if _is_listed(base) else [f"architecture: {type(base).__name__}"]
     parts += [f"layer: {type(one).__name__}" for one in model.modules() if not _is_supported_layer(one)]
@@ -121,7 +121,7 @@ def _is_supported_layer(layer: nn.Module) -> bool:
 
 
 def _replaced_code(module: nn.Module) -> Iterator[str]:
-    """Yield the names of what runs in a module beside its class: hooks, and a `forward` of its own."""
+    """Yield the names of what runs in a module besides its class: hooks, and a `forward` of its own."""
     if "forward" in vars(module):
         yield f"{type(module).__name__}.forward"
     for table in _HOOK_TABLES:

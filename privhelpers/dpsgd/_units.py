@@ -19,8 +19,8 @@ class Units:
         count: number of units.
         rows: number of rows.
         runs: (units, rows of each) of each run of equal units, in order.
-        order: the row at each place, shape [rows]; None where rows stay as they are.
-        names: the unit at each place of per-unit results, shape [units]; None where they stay as they are.
+        order: the row at each place, shape [rows]; None if rows stay as they are.
+        names: the unit at each place of per-unit results, shape [units]; None if they stay as they are.
     """
 
     count: int

@@ -53,7 +53,7 @@ class SharedOptimizer(PrivateOptimizer):
     """A `PrivateOptimizer` whose draw is shared among the processes of the default process group.
 
     The weights must be the same on all processes at the start; they stay the same. Micro-batches are the
-    pieces that are dealt out, so choose `max_rows` small enough for every process to get some.
+    pieces that are shared out, so choose `max_rows` small enough for every process to get some.
 
     Raises:
         TrainingFailed: at a step, if the processes did not draw the same patients, or are not a group.
@@ -89,12 +89,12 @@ class SharedOptimizer(PrivateOptimizer):
             self.chance.after_sum(self.gradients, deviation, scale * self.max_grad_norm)
         for gradient in self.gradients.values():
             dist.broadcast(gradient, 0)
-        dealt = _gathered(local_norms)
-        norms = [dealt[number % world][number // world] for number in range(len(batches))]
+        gathered = _gathered(local_norms)
+        norms = [gathered[number % world][number // world] for number in range(len(batches))]
         return torch.cat([torch.empty(0, dtype=torch.float64), *norms])
 
 
 def _sign(batches: list[Drawn]) -> tuple:
-    """Return what two equal draws have in common and two different ones hardly ever."""
+    """Return a value that two equal draws share and two different ones hardly ever do."""
     ids = [batch["input_ids"] for batch, _ in batches if isinstance(batch, dict)]
     return len(batches), *((tuple(rows.shape), int(rows.sum())) for rows in ids)

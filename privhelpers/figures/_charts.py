@@ -78,8 +78,7 @@ def _checked(series: Mapping[str, Series], length: int) -> dict[str, tuple[np.nd
 def _start(axes: Axes | None, height: float) -> tuple[Figure, Axes]:
     if axes is not None:
         return axes.figure, axes
-    figure, (made,) = style.canvas(height)
-    return figure, made
+    return style.canvas(height)
 
 
 def _mark(line: Callable[..., object], value: float | None, label: str) -> None:
@@ -252,7 +251,7 @@ def two_arms(
     """
     arms = [checks.vector(name, values) for name, values in (("members", members), ("controls", controls))]
     edges = np.histogram_bin_edges(np.concatenate(arms), 30)
-    figure, (place,) = style.canvas()
+    figure, place = style.canvas()
     for values, name, color, hatch in zip(
         arms, labels, (style.ATTACK, style.CONTROL), (None, "////"), strict=True
     ):
@@ -282,7 +281,7 @@ def roc(curves: Mapping[str, RocCurve]) -> Figure:
     """
     if not curves:
         raise InvalidParameter("curves: give one curve or more")
-    figure, (place,) = style.canvas(style.TALL)
+    figure, place = style.canvas(style.TALL)
     looks = _looks(list(curves), ())
     floor = min(curve.fpr[0] for curve in curves.values())
     place.plot([floor, 1], [floor, 1], color=style.CONTROL, linestyle=":", label="coin flip")
@@ -378,7 +377,7 @@ def trade_off(
         xlabel, ylabel: with units.
         hollow: names that are drawn hollow, such as the private ones.
         reference: gain of an attacker who guesses.
-        control: ends of the gain where nothing can leak, drawn as a hatched band.
+        control: ends of the gain if nothing can leak, drawn as a hatched band.
 
     Raises:
         InvalidParameter: names repeat, lengths differ, an interval misses its estimate, or a cost is not
@@ -390,7 +389,7 @@ def trade_off(
     (across, across_ends), (upward, upward_ends) = checked.values()
     if across.min() <= 0:
         raise InvalidParameter("costs: must be greater than 0 (logarithmic axis)")
-    figure, (place,) = style.canvas(style.TALL)
+    figure, place = style.canvas(style.TALL)
     if control is not None:
         band = {"facecolor": "none", "edgecolor": style.PUBLIC, "hatch": "////", "linewidth": 0, "zorder": 0}
         place.axhspan(*control, **band, label="never trained on (control)")
@@ -437,7 +436,7 @@ def heat(
     values = frame.to_numpy(dtype=float)
     if not values.size or np.isinf(values).any():
         raise InvalidParameter("frame: give a table with finite or missing values")
-    figure, (place,) = style.canvas(min(style.TALL, 1.2 + 0.34 * len(frame)))
+    figure, place = style.canvas(min(style.TALL, 1.2 + 0.34 * len(frame)))
     lowest, highest = np.nanmin(values), np.nanmax(values)
     sns.heatmap(
         frame.rename(index=str, columns=str).rename(index=_row_label, columns=_row_label),

@@ -47,7 +47,7 @@ def recovery(
     sizes = sorted({place for line in given for place in line})
     if not given or not all(given) or sizes[0] <= 0:
         raise InvalidParameter("attacks, controls: each needs places greater than 0 (logarithmic axis)")
-    figure, (axes,) = style.canvas(style.TALL)
+    figure, axes = style.canvas(style.TALL)
     axes.set(xscale="log", xlabel=xlabel)
     if ceiling is None:
         style.log_axis(axes.xaxis, sizes)
@@ -109,7 +109,7 @@ def pictures(
         raise InvalidParameter(f"rows: {len(columns)} pictures of one shape and {len(columns)} notes each")
     ((height, width),) = shapes
     tall, wide = height * 1.4, width * 1.15  # room for a note, and between pictures
-    figure, (axes,) = style.canvas(style.SHORT if len(rows) < 3 else style.TALL)
+    figure, axes = style.canvas(style.SHORT if len(rows) < 3 else style.TALL)
     for y, (row, words) in enumerate(zip(rows.values(), notes, strict=True)):
         for x, (picture, note) in enumerate(zip(row, words, strict=True)):
             extent = (x * wide, x * wide + width, y * tall + height, y * tall)

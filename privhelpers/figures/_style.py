@@ -34,10 +34,10 @@ WIDTH, SHORT, TALL = 6.5, 2.9, 4.3  # inches
 
 NON_PRIVATE, PUBLIC, DP, ATTACK = "#3a3a3a", "#b2b2b2", "#0072b2", "#e07b00"
 _BEST_NON_PRIVATE = "#777777"
-CONTROL = "#262626"  # always hollow, hatched or dashed: never told apart by color alone
+CONTROL = "#262626"  # always hollow, hatched or dashed: never distinguished by color alone
 _DP_SHADES = mpl.colors.LinearSegmentedColormap.from_list("dp", ["#8fc3e3", "#0072b2", "#0a3566"])
 # Indigo, magenta, orange, amber: lightness and hue change together, so that neighbors differ in print, and
-# where a dark page turns them around.
+# if a dark page turns them around.
 _SERIES_SHADES = mpl.colors.LinearSegmentedColormap.from_list(
     "series", ["#4b3fa7", "#b8327a", "#e0690f", "#efb73e"]
 )
@@ -120,19 +120,19 @@ def drawn(make: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
     return styled
 
 
-def canvas(height: float = SHORT, columns: int = 1, **options: object) -> tuple[Figure, np.ndarray]:
+def canvas(height: float = SHORT) -> tuple[Figure, Axes]:
     """Return a figure of the book's width and its axes, free of pyplot (nothing to close, one display)."""
     figure = BookFigure(figsize=(WIDTH, height), layout="constrained")
-    return figure, figure.subplots(1, columns, squeeze=False, **options)[0]
+    return figure, figure.subplots()
 
 
-def literal(text: object, longest: int = 48) -> str:
-    """Return text that a figure shows as it is: controls as escapes, one line, shortened at `longest`.
+def literal(text: object) -> str:
+    """Return text that a figure shows as it is: controls as escapes, one line of up to 48 characters.
 
     A blank goes before a first `_`, because matplotlib drops such labels from a legend.
     """
     shown = re.sub("^_", " _", inert(str(text)))
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+    return shown if len(shown) <= 48 else shown[:47] + "…"
 
 
 def epsilon_of(model: str) -> float | None:

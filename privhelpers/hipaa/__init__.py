@@ -1,4 +1,4 @@
-"""HIPAA's Privacy Rule where it meets a trained model: identifiers, sections, penalties, risk in three kinds.
+"""HIPAA's Privacy Rule, applied to a trained model: identifiers, sections, penalties, risk in three kinds.
 
     combine("dp-eps-1", [Finding(...), ...], [declare("access", "named staff", by="...", on="2024-01-01")])
 
@@ -26,30 +26,3 @@ from privhelpers.hipaa._risk import (
     reading_table,
 )
 from privhelpers.hipaa._sheet import sheet_page
-
-__all__ = [
-    "ANSWERS",
-    "CATEGORIES",
-    "CAVEAT",
-    "CONTENT",
-    "ENFORCEMENT_DISCRETION_2019",
-    "FIRST",
-    "IDENTIFIERS",
-    "KEEP",
-    "LIMIT",
-    "MATRIX",
-    "MEMBERSHIP",
-    "NOTHING",
-    "REACH",
-    "RECORD_IDENTIFIERS",
-    "SCHEDULES",
-    "SECTIONS",
-    "STOP",
-    "Finding",
-    "combine",
-    "declare",
-    "findings_table",
-    "penalty_table",
-    "reading_table",
-    "sheet_page",
-]

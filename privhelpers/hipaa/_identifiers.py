@@ -22,7 +22,7 @@ class SafeHarborIdentifier:
         letter: its place in 45 CFR 164.514(b)(2)(i), A to R.
         name: what it covers, in our words.
         record_identifier: the identifier of our notes that falls under it, or None.
-        limited_data_set: what 45 CFR 164.514(e)(2) asks of it for a limited data set.
+        limited_data_set: what 45 CFR 164.514(e)(2) requires for a limited data set.
     """
 
     letter: str
@@ -63,7 +63,7 @@ class Section:
     Attributes:
         number: of the section.
         subject: what it is about.
-        asks: what it asks, in our words.
+        asks: the requirement, in our words.
     """
 
     number: str

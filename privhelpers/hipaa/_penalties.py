@@ -1,7 +1,7 @@
 """Civil money penalties of HIPAA: four tiers, each with its year and its source, because they change.
 
 45 CFR 160.404 sets the tiers, and the table in 45 CFR 102.3 adjusts the amounts for inflation. All are US
-dollars; a calendar-year cap holds for violations of one identical provision. This is data for a lesson
+dollars; a calendar-year cap applies to violations of one identical provision. This is data for a lesson
 and no legal advice: look up the amounts of the day.
 
 >>> SCHEDULES[1].year, SCHEDULES[1].tiers[0].minimum, SCHEDULES[1].tiers[0].cap
@@ -43,7 +43,7 @@ class PenaltySchedule:
     Attributes:
         year: of the publication.
         from_day: first day on which penalties were assessed by it.
-        source: section that holds the amounts.
+        source: section with the amounts.
         published: where they were published: volume and first page of the Federal Register.
         tiers: from the least to the most culpable.
     """

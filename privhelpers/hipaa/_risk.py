@@ -24,7 +24,7 @@ CONTENT, MEMBERSHIP = "content", "membership"  # what an attack brings out
 KINDS = (CONTENT, MEMBERSHIP)
 NOTHING, UNMEASURED = "nothing found", "not measured"
 
-# Answers to each question, from the narrowest to the widest, which is taken where none is declared.
+# Answers to each question, from the narrowest to the widest, which is taken if none is declared.
 ANSWERS = {
     "access": ("named staff", "partners", "anyone"),
     "form": ("queries", "weights"),
@@ -53,7 +53,7 @@ MATRIX = {
 
 @dataclass(frozen=True)
 class Finding:
-    """What one attack found, with what it finds where there is nothing to find.
+    """The result of one attack, and of its control, in which there is nothing to find.
 
     Attributes:
         attack: its name.
@@ -61,7 +61,7 @@ class Finding:
         unit: of the rate and of n, such as "patients".
         n: how many units were attacked.
         figure: estimate and the ends of its 95% interval; higher is worse.
-        control: the same where the attack must fail.
+        control: the same for the control, on which the attack must fail.
         source: of the figure.
     """
 
@@ -106,7 +106,7 @@ class Declared:
     Attributes:
         subject: the question, a key of `ANSWERS`.
         answer: one of its answers.
-        by: who says so.
+        by: who declares it.
         on: since when.
         note: anything to add.
         source: of a declaration that comes with evidence, such as the ledger of a training run.
@@ -196,7 +196,7 @@ def _reach(answers: dict[str, str]) -> str:
 def combine(model: str, measured: Sequence[Finding], declared: Sequence[Declared]) -> Combined:
     """Read measurements and declarations together, by `MATRIX`, and list every reason.
 
-    Two rules come on top of the matrix. What is not declared is read as the widest answer. And where
+    Two rules come on top of the matrix. Anything not declared is read as the widest answer. If
     nothing was found, a tolerated budget takes the place of limits, because it holds for attacks that
     no one has tried; it does not excuse what an attack did find. Retention is listed and decides nothing.
 

@@ -1,4 +1,4 @@
-"""What one private run spends, written down before it is spent.
+"""The budget of one private run, written down before it is spent.
 
 A ledger is a file of JSON lines. The first seals the header of the run, its plan included; every later one
 reserves steps and is on the device before `reserve` returns, so that a kill at any moment leaves a ledger
@@ -16,7 +16,7 @@ in `not_counted`, and the lines count steps alone: their epsilon is null.
 
 The noise is fixed before the first step and the plan must fit the budget, so composition of a fixed number
 of steps is all that is needed. A run that stops early because of what its model showed spent the epsilon of
-its whole plan: stopping by the outcome asks for more than composition (Rogers, Roth, Ullman and Vadhan 2016).
+its whole plan: stopping by the outcome needs more than composition (Rogers, Roth, Ullman and Vadhan 2016).
 
 >>> import tempfile
 >>> from pathlib import Path
@@ -42,14 +42,3 @@ its whole plan: stopping by the outcome asks for more than composition (Rogers, 
 from privhelpers.ledger._chain import Entry, Record, verify
 from privhelpers.ledger._header import MODES, Header
 from privhelpers.ledger._writer import Ledger, open_ledger, read_ledger
-
-__all__ = [
-    "MODES",
-    "Entry",
-    "Header",
-    "Ledger",
-    "Record",
-    "open_ledger",
-    "read_ledger",
-    "verify",
-]

@@ -27,7 +27,7 @@ class Entry:
         seq: place in the ledger; the first entry is 1.
         steps: reserved by this entry, 1 or more.
         total_steps: reserved up to here.
-        epsilon: of all steps up to here, in nats; None where a part of the run is not counted.
+        epsilon: of all steps up to here, in nats; None if a part of the run is not counted.
         hash: SHA-256 of the line, in hexadecimal.
     """
 
@@ -40,7 +40,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Record:
-    """What a verified ledger says.
+    """The content of a verified ledger.
 
     Attributes:
         header: sealed at its opening.
@@ -121,7 +121,7 @@ def next_line(record: Record, steps: int) -> tuple[bytes, Entry]:
 
 
 def _content(raw: bytes, where: str) -> dict:
-    """Return what a line says."""
+    """Return the entry of a line."""
     try:
         line = parse_json(raw.decode("ascii"), where)
     except (UnicodeDecodeError, DamagedArtifact) as error:
@@ -179,7 +179,7 @@ def _require_epsilon(record: Record, name: str) -> None:
     counted = max(before, record.header.epsilon_after(record.steps))
     if not math.isclose(last, counted, rel_tol=SAME):
         raise LedgerDamaged(
-            f"{name}, line {len(record.entries) + 1}: says epsilon {last!r} where the accountant gives "
+            f"{name}, line {len(record.entries) + 1}: states epsilon {last!r}, but the accountant gives "
             f"{counted!r}"
         )
 
@@ -190,7 +190,7 @@ def whole_lines(data: bytes) -> bytes:
 
 
 def verify(data: bytes, name: str) -> Record:
-    """Return what the bytes of a ledger say; a last line without its newline reserved nothing.
+    """Return the record in the bytes of a ledger; a last line without its newline reserved nothing.
 
     Args:
         data: the whole file.

@@ -1,4 +1,4 @@
-"""What a ledger fixes before the first step, and the budget check at its opening."""
+"""The settings that a ledger fixes before the first step, and the budget check at its opening."""
 
 import dataclasses
 import re
@@ -59,7 +59,7 @@ class Header:
 
     @classmethod
     def of(cls, content: dict[str, object]) -> "Header":
-        """Return the header that the opening line holds.
+        """Return the header in the opening line.
 
         Raises:
             TypeError: a value is missing, or has no place in a header.
@@ -68,14 +68,14 @@ class Header:
         return cls(**{**content, "plan": PrivacyPlan(**content.get("plan", {}))})
 
     def content(self) -> dict[str, object]:
-        """Return the values as the opening line holds them: without `not_counted` where all is counted."""
+        """Return the values of the opening line: without `not_counted` if all is counted."""
         content = dataclasses.asdict(self)
         if not self.not_counted:
             del content["not_counted"]
         return content
 
     def epsilon_after(self, steps: int) -> float | None:
-        """Return the plan's epsilon of the first `steps` steps; None where a part is not counted."""
+        """Return the plan's epsilon of the first `steps` steps; None if a part is not counted."""
         return None if self.not_counted else self.plan.epsilon_after(steps)
 
     def differences(self, other: "Header") -> list[str]:

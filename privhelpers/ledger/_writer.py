@@ -2,8 +2,6 @@
 
 import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from privhelpers import artifacts, validate
@@ -11,27 +9,12 @@ from privhelpers.errors import (
     ArtifactUnavailable,
     BudgetExceeded,
     LedgerInUse,
-    LedgerUnavailable,
     MissingArtifact,
-    PrivHelpersError,
     ResumeRefused,
 )
 from privhelpers.ledger import _chain
 from privhelpers.ledger._chain import Entry, Record
 from privhelpers.ledger._header import Header
-
-
-@contextmanager
-def _disk(name: str) -> Iterator[None]:
-    """Raise LedgerUnavailable for what the system refuses; the message names the file, not its folder."""
-    try:
-        yield
-    except ArtifactUnavailable as error:
-        raise LedgerUnavailable(error.strerror) from error
-    except PrivHelpersError:
-        raise
-    except OSError as error:
-        raise LedgerUnavailable(f"{name}: {error.strerror or error}") from error
 
 
 def open_ledger(path: Path | str, header: Header) -> "Ledger":
@@ -50,18 +33,23 @@ def open_ledger(path: Path | str, header: Header) -> "Ledger":
         LedgerInUse: another process has it open.
         ResumeRefused: it was opened under another header; the message names what differs.
         LedgerDamaged: a line is not the one that was written.
-        LedgerUnavailable: the system refuses to read or write it.
+        ArtifactUnavailable: the system refuses to read or write it.
 
     Source: Rogers, Roth, Ullman and Vadhan 2016 (privacy filters).
     """
     header.plan.require_budget()
     path = Path(path)
-    with _disk(path.name):
+    with artifacts.writing(path):
         if not path.exists():
             artifacts.write_atomic(path, _chain.opening_line(header), new=True)
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         try:
-            _lock(descriptor, path)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until `close`, or the process ends
+            except BlockingIOError:
+                raise LedgerInUse(
+                    f"{path.name} is in use by another process: wait until it ends, or stop it"
+                ) from None
             data = path.read_bytes()
             record = _chain.verify(data, path.name)
             if differences := record.header.differences(header):
@@ -75,18 +63,8 @@ def open_ledger(path: Path | str, header: Header) -> "Ledger":
         return Ledger(path, record, descriptor)
 
 
-def _lock(descriptor: int, path: Path) -> None:
-    """Lock a ledger until `Ledger.close`, or until the process ends."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise LedgerInUse(
-            f"{path.name} is in use by another process: wait until it ends, or stop it"
-        ) from None
-
-
 def read_ledger(path: Path | str) -> Record:
-    """Return what a ledger says, verified; it may be open elsewhere.
+    """Return the verified content of a ledger; it may be open elsewhere.
 
     Args:
         path: of the file.
@@ -94,10 +72,10 @@ def read_ledger(path: Path | str) -> Record:
     Raises:
         MissingArtifact: it is not there.
         LedgerDamaged: a line is not the one that was written; the message names it.
-        LedgerUnavailable: the system refuses to read it.
+        ArtifactUnavailable: the system refuses to read it.
     """
     path = Path(path)
-    with _disk(path.name):
+    with artifacts.writing(path):
         try:
             data = path.read_bytes()
         except FileNotFoundError:
@@ -109,7 +87,7 @@ class Ledger:
     """An open ledger, made by `open_ledger`; a context manager that closes it.
 
     Attributes:
-        record: what it says so far.
+        record: its content so far.
     """
 
     def __init__(self, path: Path, record: Record, descriptor: int) -> None:
@@ -135,8 +113,8 @@ class Ledger:
         Raises:
             InvalidParameter: `steps` is not a whole number of 1 or more.
             BudgetExceeded: the plan, which is what fits the budget, has fewer left; nothing was written.
-            LedgerUnavailable: it is closed, or the system did not write the whole line (a full disk). No step
-                may be taken.
+            ArtifactUnavailable: it is closed, or the system did not write the whole line (a full disk). No
+                step may be taken.
 
         Source: Rogers, Roth, Ullman and Vadhan 2016 (privacy filters).
         """
@@ -148,10 +126,12 @@ class Ledger:
                 f"{record.header.plan.target_epsilon:g}"
             )
         if not self._writable:
-            raise LedgerUnavailable(f"{self._path.name}: is closed, or its last write failed; open it again")
+            raise ArtifactUnavailable(
+                f"{self._path.name}: is closed, or its last write failed; open it again"
+            )
         line, entry = _chain.next_line(record, steps)
         self._writable = False  # until the device has the whole line
-        with _disk(self._path.name):
+        with artifacts.writing(self._path):
             while line:
                 line = line[os.write(self._descriptor, line) :]
             os.fsync(self._descriptor)
@@ -163,5 +143,5 @@ class Ledger:
         """Let go of the file and of the lock; closing twice is harmless."""
         if self._open:
             self._open = self._writable = False
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # a forked child may hold a copy of the descriptor
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # a forked child may have a copy of the descriptor
             os.close(self._descriptor)

@@ -73,7 +73,7 @@ def claim_p_value(
 ) -> float:
     """Return how well the scores of gradient canaries fit the mechanism that the run claims to be.
 
-    A test of the code and no bound: a small p-value says that something else ran, not how much it leaks.
+    A test of the code and no bound: a small p-value shows that something else ran, not how much it leaks.
 
     Args:
         included, scores: of the run, shape [canaries].

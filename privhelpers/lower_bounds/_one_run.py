@@ -1,9 +1,9 @@
 """Lower bounds from one training run: how many coins can an attacker guess against a privacy guarantee?
 
 Each canary is included by a fair coin of its own. Two questions are asked of the same guesses. The binomial
-bound asks which (epsilon, delta) they refute: every guess is right with probability at most
+bound finds which (epsilon, delta) they refute: every guess is right with probability at most
 e^epsilon / (1 + e^epsilon), whatever the other coins are, and a delta adds a little to the tail. The f-DP
-bound asks which whole trade-off curve they refute, and tries those of Gaussian differential privacy.
+bound finds which whole trade-off curve they refute, among curves of Gaussian differential privacy.
 
 >>> round(one_run_epsilon_lower(canaries=1000, guesses=100, correct=100, delta=1e-5), 3)
 3.465
@@ -19,7 +19,6 @@ from scipy.special import expit, ndtr, ndtri
 from scipy.stats import binom
 
 from privhelpers import validate
-from privhelpers.errors import InvalidParameter
 from privhelpers.lower_bounds._result import ADD_REMOVE, check_adjacency, check_guesses, significance_of
 from privhelpers.mechanisms import gdp_epsilon
 
@@ -42,9 +41,7 @@ def one_run_p_value(*, canaries: int, guesses: int, correct: int, epsilon: float
     Source: Steinke, Nasr and Jagielski 2023.
     """
     canaries, guesses, correct = check_guesses(canaries=canaries, guesses=guesses, correct=correct)
-    epsilon, delta = validate.non_negative(epsilon=epsilon, delta=delta)
-    if delta >= 1:
-        raise InvalidParameter(f"delta = {validate.shown(delta)}: must be in [0, 1)")
+    epsilon, delta = validate.guarantee(epsilon, delta)
     return _p_value(canaries, guesses, correct, epsilon, delta)
 
 
@@ -78,7 +75,7 @@ def one_run_epsilon_lower(
         searched: number of choices among which this one was picked after looking; Bonferroni, 1 or more.
         adjacency: what a coin decides: "add/remove" of a unit, or "replacement" of one unit by another, which
             is two steps of add/remove: the hypothesis is then (2 epsilon, (1 + e^epsilon) delta), and the
-            epsilon returned is still that of add/remove.
+            epsilon returned is still for add/remove.
 
     Raises:
         InvalidParameter: a value is out of its range.
@@ -87,13 +84,11 @@ def one_run_epsilon_lower(
     """
     canaries, guesses, correct = check_guesses(canaries=canaries, guesses=guesses, correct=correct)
     check_adjacency(adjacency)
-    delta = validate.non_negative(delta=delta)
-    if delta >= 1:
-        raise InvalidParameter(f"delta = {validate.shown(delta)}: must be in [0, 1)")
+    _, delta = validate.guarantee(0.0, delta)
     error = significance_of(confidence, searched)
 
     def excess(epsilon: float) -> float:
-        """Below 0 where the hypothesis is refuted."""
+        """Below 0 if the hypothesis is refuted."""
         if adjacency == ADD_REMOVE:
             return _p_value(canaries, guesses, correct, epsilon, delta) - error
         twice = min(1.0, delta * (1 + math.exp(min(epsilon, 700.0))))
@@ -157,10 +152,10 @@ def fdp_mu_lower(
     error = significance_of(confidence, searched)
 
     def excess(mu: float) -> float:
-        """Above 0 where the curve is refuted."""
+        """Above 0 if the curve is refuted."""
         return fdp_mass(**counts, mu=mu, significance=error) - 1
 
-    # No better than chance refutes no curve, whatever rounding says.
+    # Guesses no better than random refute no curve, however they are rounded.
     if 2 * correct <= guesses or excess(0.0) <= 1e-12:
         return 0.0
     if excess(_LARGEST_MU) > 0:
@@ -180,7 +175,7 @@ def fdp_epsilon_lower(
     """Return the epsilon at `delta` of the largest Gaussian trade-off curve that is refuted; 0 if none.
 
     A run that is not mu-GDP need not break (epsilon, delta) at one delta: the bound is one within the family
-    of Gaussian curves. Where the claimed curve lies above the Gaussian one with the same epsilon, as that of
+    of Gaussian curves. If the claimed curve lies above the Gaussian one with the same epsilon, as for
     DP-SGD does except in its far tail, it is a bound on the accountant's epsilon.
 
     Args:

@@ -9,8 +9,8 @@ is wrong with at least the smaller of two posteriors, which has mean (1 - delta(
 least a binomial count, and its Clopper-Pearson limit refutes every noise whose curve demands more of them.
 A rule that chose its threshold by the coins would break this: it would count its own luck.
 
-The curve is that of a mixture (the canary takes part with the sample rate, in each step) against noise alone,
-which is what a removal compares. Read backward it is that of an addition, with the same total variation
+The curve compares a mixture (the canary takes part with the sample rate, in each step) against noise alone,
+which is what a removal compares. Read backward it is the curve of an addition, with the same total variation
 distance, so one limit serves both; the epsilon reported covers both, as the accountant's does.
 
 >>> wide = own_curve_epsilon_lower(canaries=12000, correct=8200, sample_rate=0.1, steps=150, delta=1e-5)
@@ -113,7 +113,7 @@ def own_curve_audit(
     delta: float,
     confidence: float = 0.95,
 ) -> AuditResult:
-    """Return the bound from scores that are independent of each other, as those of gradient canaries are.
+    """Return the bound from scores that are independent of each other, as with gradient canaries.
 
     Args:
         included: the coin of each canary, fair and independent of the others, shape [canaries].

@@ -1,4 +1,4 @@
-"""What an audit may say, and the refusal to publish a book whose bounds contradict each other."""
+"""The result of an audit, and the refusal to publish a book whose bounds contradict each other."""
 
 import math
 import numbers
@@ -14,10 +14,10 @@ _MOST_CANARIES = 1_000_000  # a bound takes seconds for as many
 
 @dataclass(frozen=True)
 class AuditResult:
-    """A lower bound on epsilon with everything that gives it meaning.
+    """A lower bound on the accountant's epsilon, of adding or removing one unit, with its meaning.
 
     Attributes:
-        epsilon_lower: in nats; 0 where nothing could be certified.
+        epsilon_lower: in nats; 0 if nothing could be certified.
         delta: at which the bound holds, in (0, 1).
         confidence: probability with which the bound is not above the truth, at least.
         method: how the bound was made, in words that may be in a caption.
@@ -25,7 +25,6 @@ class AuditResult:
         guesses: how many of them were guessed at.
         correct: how many guesses were right.
         searched: numbers of guesses, or thresholds, among which the best was taken and paid for.
-        adjacency: whose epsilon is bounded, "add/remove" of one unit: the accountant's.
     """
 
     epsilon_lower: float
@@ -36,14 +35,13 @@ class AuditResult:
     guesses: int
     correct: int
     searched: int = 1
-    adjacency: str = ADD_REMOVE
 
     def __str__(self) -> str:
         """Return the bound with everything that must be stated with it."""
         lower, delta = rounded_down(self.epsilon_lower), rounded_down(self.delta)
         return (
             f"ε >= {lower:g} at δ = {delta:g}, confidence {100 * rounded_down(self.confidence, 8):.8g}% "
-            f"({self.adjacency}; {self.method}: {self.correct} of {self.guesses} guesses right, "
+            f"({ADD_REMOVE}; {self.method}: {self.correct} of {self.guesses} guesses right, "
             f"{self.canaries} canaries, {self.searched} searched)"
         )
 
@@ -75,7 +73,7 @@ def check_guesses(*, canaries: int, guesses: int, correct: int) -> tuple[int, in
 
 
 def check_adjacency(adjacency: str) -> None:
-    """Refuse what a coin cannot decide.
+    """Refuse a relation that a coin cannot decide.
 
     Raises:
         InvalidParameter: neither "add/remove" nor "replacement".

@@ -69,11 +69,11 @@ def count_correct(
     coins, values = check_scores(included, scores)
     guesses = validate.positive_int(coins.size, guesses=guesses)
     validate.one_of((BY_RANK, BY_SIGN), by=by)
-    lot = rng.make(0, "audit/ties").permutation(coins.size)  # a list may be ordered by the coins
+    shuffled = rng.make(0, "audit/ties").permutation(coins.size)  # a list may be ordered by the coins
     if by == BY_SIGN:
-        surest = np.lexsort((lot, -np.abs(values)))[:guesses]
+        surest = np.lexsort((shuffled, -np.abs(values)))[:guesses]
         return guesses, int(np.sum((values[surest] > 0) == coins[surest]))
-    order, half = np.lexsort((lot, -values)), guesses // 2
+    order, half = np.lexsort((shuffled, -values)), guesses // 2
     called, ruled_out = order[:half], order[coins.size - half :]
     return 2 * half, int(coins[called].sum() + (~coins[ruled_out]).sum())
 

@@ -25,7 +25,7 @@ class NoiseDividedTwice(PrivateOptimizer):
     """The noise is divided by the batch size once with the sum, and once before."""
 
     def noise_deviation(self) -> float:
-        """Return sigma C / B^2 where sigma C / B is right."""
+        """Return sigma C / B^2 instead of sigma C / B."""
         return super().noise_deviation() / self.expected_batch_size
 
 

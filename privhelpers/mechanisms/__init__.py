@@ -1,6 +1,6 @@
 """Mechanisms of differential privacy, what they compose to, and what they allow an attacker.
 
-Every function takes its privacy parameters by name. The page of a mechanism has its code; this room holds
+Every function takes its privacy parameters by name. The page of a mechanism has its code; this room contains
 what several pages need, and the exact samplers for a release.
 """
 
@@ -23,24 +23,3 @@ from privhelpers.mechanisms._tradeoff import (
     largest_tpr,
     smallest_fpr,
 )
-
-__all__ = [
-    "advanced_composition",
-    "basic_composition",
-    "dp_tradeoff",
-    "gaussian_on_grid",
-    "gaussian_sigma",
-    "gdp_delta",
-    "gdp_epsilon",
-    "gdp_tradeoff",
-    "group_privacy",
-    "laplace_on_grid",
-    "largest_advantage",
-    "largest_auc",
-    "largest_tpr",
-    "optimal_composition",
-    "participation_log_ratio",
-    "posterior",
-    "posterior_range",
-    "smallest_fpr",
-]

@@ -1,4 +1,4 @@
-"""What an observer believes after an answer, and how far a guarantee lets that belief move.
+"""An observer's belief after an answer, and how far a guarantee lets that belief move.
 
 >>> low, high = posterior_range(prior=0.5, epsilon=1)
 >>> round(low, 3), round(high, 3)
@@ -16,12 +16,6 @@ from privhelpers.mechanisms import _checks
 _LEAST_NOISE = 1e-100
 
 
-def _open_prior(prior: float) -> None:
-    prior = validate.probability(prior=prior)
-    if prior == 1:
-        raise InvalidParameter("prior = 1: must be in (0, 1); certainty cannot be moved by an answer")
-
-
 def posterior(log_ratio: ArrayLike, *, prior: float) -> float | NDArray[np.float64]:
     """Return the belief in the first of two data sets after an answer, by the theorem of Bayes.
 
@@ -35,7 +29,7 @@ def posterior(log_ratio: ArrayLike, *, prior: float) -> float | NDArray[np.float
 
     Source: Dwork, McSherry, Nissim and Smith 2006, for the reading of epsilon as a bound on this ratio.
     """
-    _open_prior(prior)
+    prior = validate.open_unit(prior=prior)
     return _checks.plain(expit(logit(prior) + _checks.real("log_ratio", log_ratio)))
 
 

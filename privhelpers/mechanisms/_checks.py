@@ -8,7 +8,7 @@ from privhelpers.errors import InvalidParameter
 
 
 def unit_interval(**values: ArrayLike) -> None:
-    """Refuse a value, or an array that holds one, outside [0, 1]."""
+    """Refuse a value, or an array that contains one, outside [0, 1]."""
     for name, value in values.items():
         real(name, value)  # of one length
         numbers = np.asarray(value)
@@ -27,11 +27,3 @@ def real(name: str, values: ArrayLike) -> NDArray[np.float64]:
 def plain(values: NDArray[np.float64]) -> float | NDArray[np.float64]:
     """Return an array as it is and a single number as a float."""
     return values if np.ndim(values) else float(values)
-
-
-def guarantee(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return epsilon of 0 or more and delta in [0, 1) as floats, or refuse them; delta 0 is pure DP."""
-    epsilon, delta = validate.non_negative(epsilon=epsilon, delta=delta)
-    if delta >= 1:
-        raise InvalidParameter(f"delta = {validate.shown(delta)}: must be in [0, 1)")
-    return epsilon, delta

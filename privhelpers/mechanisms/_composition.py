@@ -1,4 +1,4 @@
-"""What several releases spend together, and what one release means for several people.
+"""The budget of several releases together, and the meaning of one release for several people.
 
 All four rules keep the neighboring relation of the guarantees that go in.
 
@@ -16,7 +16,6 @@ from scipy.special import gammaln
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.mechanisms import _checks
 
 _ROUNDED = np.finfo(float).eps  # of each number that goes into a sum
 
@@ -53,16 +52,14 @@ def basic_composition(*, epsilons: Sequence[float], deltas: Sequence[float] | No
         raise InvalidParameter(
             f"deltas: {len(deltas)} values for {len(epsilons)} epsilons; one each, at least one"
         )
-    checked = [_checks.guarantee(epsilon, delta) for epsilon, delta in zip(epsilons, deltas, strict=True)]
+    checked = [validate.guarantee(epsilon, delta) for epsilon, delta in zip(epsilons, deltas, strict=True)]
     return Guarantee(*map(math.fsum, zip(*checked, strict=True)))
 
 
 def _check_runs(epsilon: float, delta: float, runs: int, delta_slack: float) -> tuple:
-    epsilon, delta = _checks.guarantee(epsilon, delta)
+    epsilon, delta = validate.guarantee(epsilon, delta)
     runs = validate.positive_int(runs=runs)
-    delta_slack = validate.probability(delta_slack=delta_slack)
-    if delta_slack == 1:
-        raise InvalidParameter("delta_slack = 1: must be in (0, 1)")
+    delta_slack = validate.open_unit(delta_slack=delta_slack)
     return epsilon, delta, runs, delta_slack
 
 
@@ -92,7 +89,7 @@ def optimal_composition(*, epsilon: float, runs: int, delta_slack: float, delta:
     """Return the smallest epsilon that holds for every composition of equal (epsilon, delta) releases.
 
     Randomized response is the worst release of its epsilon, so the number of true answers among `runs`
-    decides everything: each threshold on it asks for an epsilon, and the largest of these is the answer.
+    decides everything: each threshold on it requires an epsilon, and the largest of these is the answer.
 
     Args:
         epsilon, delta: as in `advanced_composition`.
@@ -116,8 +113,8 @@ def optimal_composition(*, epsilon: float, runs: int, delta_slack: float, delta:
     rounded = _ROUNDED * (4 * gammaln(runs + 1) + 2 * runs * min(epsilon, 1e300) + runs + 10)  # relative
     left = np.where(mine < rest, mine - delta_slack, (1 - delta_slack) - rest)
     left += rounded * np.minimum(mine, rest)
-    asks = left > 0
-    needed = np.log(left[asks]) - neighbors[asks] + rounded
+    limited = left > 0
+    needed = np.log(left[limited]) - neighbors[limited] + rounded
     survives = runs * math.log1p(-delta) + math.log1p(-delta_slack)
     most = min(float(needed.max(initial=0.0)), runs * epsilon * (1 + _ROUNDED))  # never beyond the sum
     return Guarantee(most, -math.expm1(survives))
@@ -137,7 +134,7 @@ def group_privacy(*, epsilon: float, size: int, delta: float = 0.0, tight: bool 
 
     Source: Dwork and Roth 2014, theorem 2.2 (delta 0); Vadhan 2017, lemma 2.2 and its proof.
     """
-    epsilon, delta = _checks.guarantee(epsilon, delta)
+    epsilon, delta = validate.guarantee(epsilon, delta)
     size = validate.positive_int(size=size)
     if delta == 0:
         return Guarantee(size * epsilon, 0.0)

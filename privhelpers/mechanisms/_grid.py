@@ -2,7 +2,7 @@
 
 No floating-point operation touches the sampling, so the probabilities are the ones of the proof. The
 chance comes from a `random.Random`: a seeded one for a page that can be repeated, whose guarantee is void
-once the seed is known, or `random.SystemRandom()` for a release. Algorithms and theorems are those of
+once the seed is known, or `random.SystemRandom()` for a release. Algorithms and theorems are from
 Canonne, Kamath and Steinke 2020.
 
 >>> import random
@@ -125,7 +125,7 @@ def laplace_on_grid(
         step: width of the grid, greater than 0; fixed before the data are seen.
 
     Raises:
-        InvalidParameter: a value is out of its range, or a float64 does not hold the noise or the result.
+        InvalidParameter: a value is out of its range, or the noise or the result is beyond a float64.
 
     Source: Canonne, Kamath and Steinke 2020, section 5.
     """
@@ -146,7 +146,7 @@ def gaussian_on_grid(
         delta: in (0, 1).
 
     Raises:
-        InvalidParameter: a value is out of its range, or a float64 does not hold the noise or the result.
+        InvalidParameter: a value is out of its range, or the noise or the result is beyond a float64.
 
     Source: Canonne, Kamath and Steinke 2020, theorem 7.
     """

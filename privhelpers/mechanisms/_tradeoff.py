@@ -39,7 +39,7 @@ def dp_tradeoff(fpr: ArrayLike, *, epsilon: float, delta: float = 0.0) -> float 
     Source: Wasserman and Zhou 2010, theorem 2.4; Kairouz, Oh and Viswanath 2015, theorem 2.1; Dong, Roth and
     Su 2022, proposition 2.5.
     """
-    epsilon, delta = _checks.guarantee(epsilon, delta)
+    epsilon, delta = validate.guarantee(epsilon, delta)
     _checks.unit_interval(fpr=fpr)
     alpha = np.asarray(fpr, dtype=float)
     with np.errstate(divide="ignore", over="ignore"):  # log 0 and e^large have the right limits here
@@ -66,7 +66,7 @@ def gdp_tradeoff(fpr: ArrayLike, *, mu: float) -> float | NDArray[np.float64]:
 
 
 def _log_gdp_delta(mu: float, epsilon: float) -> float:
-    """Return the logarithm of `gdp_delta`, which stays exact where delta itself underflows."""
+    """Return the logarithm of `gdp_delta`, which stays exact if delta itself underflows."""
     if mu / math.sqrt(8) == 0:  # delta underflows
         return -math.inf
     if epsilon == 0:
@@ -107,7 +107,7 @@ def gdp_epsilon(*, mu: float, delta: float) -> float:
         delta: in (0, 1).
 
     Returns:
-        Nats; infinite where it exceeds a float64.
+        Nats; infinite if it exceeds a float64.
 
     Raises:
         InvalidParameter: a value is out of its range.
@@ -118,7 +118,7 @@ def gdp_epsilon(*, mu: float, delta: float) -> float:
     delta = validate.delta(delta)
 
     def excess(epsilon: float) -> float:
-        # A floor keeps the root finder finite where the curve has run out of floating-point numbers.
+        # A floor keeps the root finder finite beyond the curve's last floating-point number.
         return max(_log_gdp_delta(mu, epsilon), -1e6) - math.log(delta) + _ROUNDING
 
     if excess(0.0) <= 0:
@@ -149,7 +149,7 @@ def gaussian_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float
         delta: in (0, 1).
 
     Raises:
-        InvalidParameter: a value is out of its range, or a float64 does not hold the result.
+        InvalidParameter: a value is out of its range, or the result is beyond a float64.
 
     Source: Balle and Wang 2018, theorem 8 and algorithm 1.
     """
@@ -220,7 +220,7 @@ def largest_advantage(*, epsilon: float, delta: float = 0.0) -> float:
 
     Source: Kairouz, Oh and Viswanath 2015, theorem 2.1; Humphries et al. 2023.
     """
-    epsilon, delta = _checks.guarantee(epsilon, delta)
+    epsilon, delta = validate.guarantee(epsilon, delta)
     half = math.tanh(epsilon / 2)
     return half + delta * (1 - half)
 
@@ -237,5 +237,5 @@ def largest_auc(*, epsilon: float, delta: float = 0.0) -> float:
 
     Source: the area under the curve of `dp_tradeoff`, which is a polygon.
     """
-    epsilon, delta = _checks.guarantee(epsilon, delta)
+    epsilon, delta = validate.guarantee(epsilon, delta)
     return 1 - (1 - delta) ** 2 * (1 - math.tanh(epsilon / 2)) / 2

@@ -1,8 +1,8 @@
-"""Which way a model reads, asked of the model itself.
+"""Which way a model reads, tested on the model itself.
 
-A causal model says of a token what follows from those before it; one whose logits also depend on later tokens
-has no probabilities of texts. The name of a class does not tell: `BertLMHeadModel` reads both ways unless its
-configuration says `is_decoder`.
+A causal model predicts a token from the ones before it; one whose logits also depend on later tokens
+has no probabilities of texts. The name of a class is not enough: `BertLMHeadModel` reads both ways unless its
+configuration has `is_decoder`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ def _said(model: PreTrainedModel, flag: bool, meant: str, other: Mapping[str, st
     cures = []
     if getattr(model.config, "is_decoder", None) is flag:
         now, then = str(flag).lower(), str(not flag).lower()
-        cures.append(f"config.json says is_decoder = {now}: if it was trained {meant}, set it to {then}")
+        cures.append(f"config.json has is_decoder = {now}: if it was trained {meant}, set it to {then}")
     if named := other.get(model.config.model_type):
         cures.append(f"if it was trained as a {head} model, save it as {named}")
     return "; ".join(cures or ["restore the config.json that the weights were saved with"])
@@ -86,7 +86,7 @@ def require_causal(model: PreTrainedModel, name: str, tokens: Sequence[int], len
         if all(change > _NOISE for change in changes):
             cure = _said(model, False, "as a decoder", MODEL_FOR_MASKED_LM_MAPPING_NAMES, "masked")
             raise UnsupportedModel(
-                f"{called(name)}: is not causal, because what {type(model).__name__} says of a token changes "
+                f"{called(name)}: is not causal, because what {type(model).__name__} predicts changes "
                 f"with later tokens; {cure}"
             )
 
@@ -111,5 +111,5 @@ def require_both_ways(model: PreTrainedModel, name: str, tokens: Sequence[int], 
     cure = _said(model, True, "to fill in tokens", MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, "causal")
     raise UnsupportedModel(
         f"{called(name)}: is a masked model that reads forward only, because what {type(model).__name__} "
-        f"says of a token does not change with later tokens; {cure}"
+        f"predicts at a token does not change with later tokens; {cure}"
     )

@@ -1,4 +1,4 @@
-"""What a model folder may contain, checked before a library builds anything of it.
+"""The allowed content of a model folder, checked before a library builds anything of it.
 
 The weights are `model.safetensors`, or the files of `model.safetensors.index.json`, and every safetensors
 file of the folder is one of them. No size that `config.json` names is larger than the tensors allow.
@@ -105,7 +105,7 @@ def _headers(folder: Path) -> dict[str, tuple[str, list[int]]]:
     """Return type and shape of each tensor of a folder's weights, from the headers alone.
 
     Raises:
-        UnsupportedModel: the files of weights are not those of the index, or one is not safetensors.
+        UnsupportedModel: the files of weights do not match the index, or one is not safetensors.
     """
     found, named = {path.name for path in folder.glob("*.safetensors")}, {_WHOLE}
     if (folder / _INDEX).is_file():
@@ -156,7 +156,7 @@ def check_folder(folder: Path) -> set[str]:
         most = next((most for names, most in limits if names.search(key)), math.inf)
         if type(number) is int and number > most:
             raise UnsupportedModel(
-                f"{called(folder.name)}: config.json says {quoted(key)} = {shown(number)}, and its weights "
+                f"{called(folder.name)}: config.json has {quoted(key)} = {shown(number)}, and its weights "
                 f"allow {most:,} at most; restore the config.json that the weights were saved with"
             )
     return {name for name, (kind, _) in headers.items() if not kind.startswith(("F", "BF"))}

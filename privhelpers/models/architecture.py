@@ -240,7 +240,7 @@ def read_model(source: str | Path, kind: type, *, dropout: float | None = None) 
     for name in sorted(whole_numbers):  # a base model's file leaves out the first words of a name
         if any(f".{weight}".endswith(f".{name}") or f".{name}".endswith(f".{weight}") for weight in weights):
             raise UnsupportedModel(
-                f"{called(folder.name)}: {quoted(name)} holds whole numbers, and it is a weight; "
+                f"{called(folder.name)}: {quoted(name)} contains whole numbers, but is a weight; "
                 "save the model again"
             )
     return model
@@ -271,7 +271,7 @@ def load(
     Raises:
         MissingArtifact: the folder does not exist, or a hub model is neither cached nor reachable.
         UnsupportedModel: the folder has pickled weights or code, or is not a causal language model, also
-            where its class is called one and its logits depend on later tokens.
+            if its class is called one and its logits depend on later tokens.
     """
     model = read_model(source, AutoModelForCausalLM, dropout=dropout)
     tokenizer = read_tokenizer(source)

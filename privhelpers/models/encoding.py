@@ -2,7 +2,7 @@
 
 The default tokenizer is a byte-level BPE trained on the public corpus alone: a vocabulary learnt from
 private notes would publish their names. Digits stay single tokens, so that an identifier costs the same
-number of tokens wherever it stands and the space of a canary's secret is a product of digits.
+number of tokens wherever it is and the space of a canary's secret is a product of digits.
 """
 
 from collections.abc import Sequence
@@ -128,7 +128,7 @@ def to_batch(rows: Sequence[Sequence[int]], pad_id: int) -> tuple[torch.Tensor, 
 def token_bounds(
     tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], rows: Rows
 ) -> list[np.ndarray] | None:
-    """Return where the tokens of each row end in its text, in characters; None without a fast tokenizer.
+    """Return the ends of the tokens of each row in its text, in characters; None without a fast tokenizer.
 
     Args:
         tokenizer: that made the rows.
@@ -151,7 +151,7 @@ def token_bounds(
 
 
 def whole_bounds(tokens: int, text: str) -> np.ndarray:
-    """Return what is known of where the tokens of a text end that was scored from end to end."""
+    """Return the known ends of the tokens of a text that was scored from end to end."""
     bounds = np.full(tokens + 1, -1)
     bounds[[0, -1]] = 0, len(text)
     return bounds

@@ -1,4 +1,4 @@
-"""The masked objective: hide some tokens of a row, ask for them, average a text's loss over several masks.
+"""The masked objective: hide some tokens of a row, predict them, average a text's loss over several masks.
 
 A causal model has one loss for one text. A masked model has one for each choice of hidden tokens, so its
 loss is a draw: an attacker draws masks of their own, as many as they like, and takes the mean.
@@ -25,7 +25,7 @@ from privhelpers.models.encoding import IGNORED, batches_by_length, encode, end_
 from privhelpers.models.scoring import Scores, evaluating, row_losses
 
 Row = Sequence[int]
-Pair = tuple[list[int], list[int]]  # what the model reads, and what it is asked (IGNORED elsewhere)
+Pair = tuple[list[int], list[int]]  # the model's input, and its targets (IGNORED elsewhere)
 SHOWN_AS_MASK, SHOWN_AS_RANDOM = 0.8, 0.1  # of the chosen tokens; the rest is shown as it is
 
 
@@ -42,7 +42,7 @@ class Masking:
     """How tokens are hidden.
 
     Attributes:
-        mask_id: the token that stands for a hidden one.
+        mask_id: the token that replaces a hidden one.
         special: ids that are never chosen: the end token and the mask itself.
         vocabulary: number of tokens.
         share: of a text's tokens that are asked for, in (0, 1]; at least one is.
@@ -70,7 +70,7 @@ class Masking:
         return cls(tokenizer.mask_token_id, special, len(tokenizer), share)
 
     def check(self, patients: Sequence[Sequence[Row]]) -> None:
-        """Refuse a patient who has a row that this cannot ask about.
+        """Refuse a patient who has a row in which nothing can be masked.
 
         Raises:
             InvalidParameter: a row has no token that may be hidden.
@@ -83,7 +83,7 @@ class Masking:
                 )
 
     def __call__(self, row: Row, generator: np.random.Generator) -> Pair:
-        """Return what the model reads and what it is asked, both as long as the row.
+        """Return the model's input and its targets, both as long as the row.
 
         Args:
             row: token ids.

@@ -2,7 +2,7 @@
 
 PyTorch's `set_float32_matmul_precision("medium")` lets a processor that multiplies bfloat16 fast (AMX, or
 AVX-512 with BF16; TF32 on a GPU) read both float32 matrices of a product in 8 bits of mantissa and add in
-float32. It holds for everything at once. Here it holds for the linear layers, while training, and for nothing
+float32. It applies to everything at once; here, to the linear layers, while training, and for nothing
 else: attention is slower with it, and a clipped sum must keep its precision. Other processors ignore it.
 """
 
@@ -68,7 +68,7 @@ def full_precision() -> AbstractContextManager[None]:
 
 
 class _Layer(torch.autograd.Function):
-    """A linear layer whose products, forward and backward, are those of `layer_precision`."""
+    """A linear layer whose products, forward and backward, are in `layer_precision`."""
 
     @staticmethod
     def forward(ctx, value, weight, bias):

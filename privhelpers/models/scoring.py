@@ -34,7 +34,7 @@ _IMPOSSIBLE = -1000.0  # the log of what is zero in every precision
 
 @dataclass(frozen=True)
 class Scores:
-    """What one model says of several texts.
+    """One model's scores of several texts.
 
     Attributes:
         losses: mean loss of each text, nats per token, shape [texts].
@@ -54,7 +54,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class TokenScores:
-    """What one model says of every token of several texts; each list holds one array a text.
+    """One model's scores of every token of several texts; each list has one array a text.
 
     Attributes:
         log_p: natural log of the probability of each token, the end token included.
@@ -63,7 +63,7 @@ class TokenScores:
         greedy: whether greedy decoding writes it at its place; of equally probable tokens, the lowest id.
         truncated: how many texts were cut to the model's length.
         bounds: the character of its text at which the first token begins, and where each ends, shape
-            [tokens + 1] a text; -1 where that is not known. None if every text was scored from end to end.
+            [tokens + 1] a text; -1 if that is not known. None if every text was scored from end to end.
     """
 
     log_p: list[np.ndarray]
@@ -80,12 +80,12 @@ class TokenScores:
         return whole_bounds(len(self.log_p[number]), text)
 
     def part_read(self, number: int, text: str) -> str:
-        """Return the part of one text that its tokens are about; all of it where that is not known."""
+        """Return the part of one text that its tokens are about; all of it if that is not known."""
         start, *_, end = self.bounds_of(number, text)
         return text[max(start, 0) : end if end >= 0 else None]
 
     def head(self, counts: Sequence[int]) -> "TokenScores":
-        """Return the first tokens of each text, as many as `counts` says."""
+        """Return the first tokens of each text, as many as in `counts`."""
         fields = self.log_p, self.mean, self.deviation, self.greedy
         log_p, mean, deviation, greedy = (
             [values[:count] for values, count in zip(field, counts, strict=True)] for field in fields
@@ -241,7 +241,7 @@ def _is_first(log_p: torch.Tensor, asked: torch.Tensor, asked_log_p: torch.Tenso
 
 
 def token_answers(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Return what a model says of each target: the first four fields of `TokenScores`, along a new last axis.
+    """Return a model's scores of each target: the first four fields of `TokenScores`, along a new last axis.
 
     Args:
         logits: [..., vocabulary].

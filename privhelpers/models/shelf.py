@@ -3,7 +3,7 @@
 put(store, "baseline", model, tokenizer)
 model, tokenizer = take(store, "dp-eps-8")
 
-What a model says of the hospital's notes lies beside it: its chapter scores them, the others read that.
+The scores of the hospital's notes are next to the model: its chapter writes them, others read them.
 
 keep_scores(store, "baseline", model, tokenizer, texts)
 losses = scores_of(store, "baseline", texts).losses
@@ -19,6 +19,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers.artifacts import SEAL, Store, check_name, repository_root
 from privhelpers.errors import MissingArtifact
+from privhelpers.models._folder import CONFIG
 from privhelpers.models.architecture import ARCHITECTURES, build, load, save
 from privhelpers.models.encoding import train_tokenizer, whole_bounds
 from privhelpers.models.scoring import TokenScores, score_tokens, token_scores
@@ -29,7 +30,7 @@ HOMES = {
     "best_nonprivate": "fine_tuning/best_nonprivate",
     "twin": "fine_tuning/twin",
 }
-PRETRAINED, SMOLLM2 = "pretrained", "smollm2-135m-instruct"  # a folder of the book's copy, and what it holds
+PRETRAINED, SMOLLM2 = "pretrained", "smollm2-135m-instruct"  # a folder of the book's copy, and its content
 ORIGIN = f"{SMOLLM2}/origin.json"  # written last
 
 
@@ -58,9 +59,8 @@ def start(
 
 def put(store: Store, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
     """Save a model and seal each of its files with its hash."""
-    place = home(name)
-    for file in save(model, tokenizer, store.folder(place)):
-        store.seal(f"{place}/{file}")
+    save(model, tokenizer, store.folder(home(name)))
+    store.seal_folder(home(name))
 
 
 def take(
@@ -69,24 +69,16 @@ def take(
     """Load a model after checking every file against its hash.
 
     Raises:
-        MissingArtifact: the chapter that trains it has not run; the message says what to run.
+        MissingArtifact: the chapter that trains it has not run; the message names what to run.
         DamagedArtifact: a file changed since it was written.
     """
-    return load(_checked(store, home(name)), dropout=dropout)
-
-
-def _checked(store: Store, place: str) -> Path:
-    """Return the folder of a model whose every file is as it was sealed."""
-    folder = store.existing(f"{place}/config.json").parent
-    for seal in sorted(folder.glob(f"*{SEAL}")):
-        store.existing(f"{place}/{seal.name.removesuffix(SEAL)}")
-    return folder
+    return load(store.sealed_folder(home(name), CONFIG), dropout=dropout)
 
 
 def keep_scores(
     store: Store, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]
 ) -> None:
-    """Score every token of `texts` under a model that was `put`, and keep that beside it for `scores_of`.
+    """Score every token of `texts` under a model that was `put`, and keep the scores for `scores_of`.
 
     Texts that the model reads in part only are not kept.
 
@@ -109,9 +101,9 @@ def keep_scores(
 
 
 def scores_of(store: Store, name: str, texts: Sequence[str]) -> TokenScores:
-    """Return what a saved model says of every token of `texts`, as `score_tokens` does.
+    """Return a saved model's scores of every token of `texts`, as `score_tokens` does.
 
-    Texts that its chapter scored are read; others, or all where the model is another by now, are scored here.
+    Texts that its chapter scored are read; others, or all if the model is another by now, are scored here.
 
     Raises:
         InvalidParameter: a text is empty or there is none.
@@ -159,7 +151,7 @@ def _answers(scores: TokenScores) -> list[np.ndarray]:
 
 def _model_hash(store: Store, name: str) -> str:
     """Return a hash of weights, settings and tokenizer."""
-    seals = sorted(_checked(store, home(name)).glob(f"*{SEAL}"))
+    seals = sorted(store.sealed_folder(home(name), CONFIG).glob(f"*{SEAL}"))
     return hashlib.sha256(b"".join(seal.read_bytes() for seal in seals)).hexdigest()
 
 
@@ -180,4 +172,4 @@ def pretrained(root: Path | None = None) -> tuple[PreTrainedModel, PreTrainedTok
     store = Store((root or repository_root()) / PRETRAINED, PRETRAINED)
     if not store.path(ORIGIN).is_file():
         raise MissingArtifact(f"{PRETRAINED}/{SMOLLM2} is missing: run `make book PROFILE=real` first")
-    return load(_checked(store, SMOLLM2))
+    return load(store.sealed_folder(SMOLLM2, CONFIG))

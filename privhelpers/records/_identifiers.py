@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from faker import Faker
 
 from privhelpers.errors import InvalidParameter, UnsafeIdentifier
+from privhelpers.text import has_check_digit
 
 REFERENCE_DATE = datetime.date(2024, 1, 1)  # "today" of every record: the clock must not change the data
 OLDEST, YOUNGEST = 89, 18  # ages above 89 are an identifier of their own
@@ -164,11 +165,6 @@ _SAFE_HOSTS = re.compile(r"(?:^|\.)(?:example\.(?:com|net|org)|example|test|inva
 _SAFE_NETS = tuple(map(ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
 
 
-def _luhn(digits: str) -> bool:
-    doubled = (int(d) * (2 if place % 2 else 1) for place, d in enumerate(reversed(digits)))
-    return sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0
-
-
 def _real_ip(text: str) -> bool:
     try:
         address = ipaddress.ip_address(text)
@@ -192,7 +188,7 @@ def _unsafe(text: str) -> list[tuple[str, str, tuple[int, int]]]:
         *of("telephone number", _PHONE, lambda m: m[2] != "555" or m[3][:2] != "01"),
         *of("host name", _HOST, lambda m: not _SAFE_HOSTS.search(m[1].rstrip(".")), group=1),
         *of("IP address", _IP, lambda m: _real_ip(m[0])),
-        *of("provider number", _NPI, lambda m: _luhn("80840" + m[1])),
+        *of("provider number", _NPI, lambda m: has_check_digit("80840" + m[1])),
         *of("ZIP code", _ZIP, lambda m: int(m[1]) > 500),  # the first that was given out is 00501
         *of("record number", _MRN, lambda m: not m[1].upper().startswith("SYN-"), group=1),
     ]
@@ -221,7 +217,7 @@ def refuse_unsafe(text: str, where: str) -> None:
 def mask_unsafe(text: str) -> str:
     """Return a text as a page may show it: every identifier that could be real is a row of dots.
 
-    Notes hold none, but a model that learned from them writes others where it goes wrong.
+    Notes contain none, but a model that learned from them writes others when it errs.
 
     Args:
         text: what a model wrote.

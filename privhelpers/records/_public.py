@@ -172,7 +172,7 @@ def make_public_corpus(
 
     Args:
         seed: of the corpus.
-        documents: how many, 20 or more so that a twentieth can be held back; 10 million at most.
+        documents: how many, 20 or more so that a twentieth can be left out; 10 million at most.
         excluded_names: full names of patients and canaries.
     """
     documents = validate.positive_int(10_000_000, documents=documents)

@@ -1,6 +1,6 @@
-"""What the synthetic hospitals treat, give and do, and how two hospitals differ.
+"""Conditions, drugs and tests of the synthetic hospitals, and how two hospitals differ.
 
-The 12 conditions, 12 medications and 10 procedures are those of the report. The common conditions are
+The 12 conditions, 12 medications and 10 procedures come from the report. The common conditions are
 followed by a tail of rare diseases with Zipf frequencies, because leakage grows with rarity.
 """
 

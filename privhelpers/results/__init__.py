@@ -1,4 +1,4 @@
-"""What the chapters measured, read from their artifacts; only this package knows the paths.
+"""The chapters' measurements, read from their artifacts; only this package knows the paths.
 
 runs = Results(store)
 runs.of("baseline").membership["auc"]              # the saved figures of one attack on one model
@@ -10,17 +10,3 @@ from privhelpers.results.front_page import broken_row, headline, summary_row, us
 from privhelpers.results.reading import ModelResults, Results
 from privhelpers.results.tidy import ATTACKS, COLUMNS, attack_name, measurements
 from privhelpers.text import in_words
-
-__all__ = [
-    "ATTACKS",
-    "COLUMNS",
-    "ModelResults",
-    "Results",
-    "attack_name",
-    "broken_row",
-    "headline",
-    "in_words",
-    "measurements",
-    "summary_row",
-    "usefulness",
-]

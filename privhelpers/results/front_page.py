@@ -12,7 +12,7 @@ _LITTLE = 0.05
 
 
 def usefulness(runs: Results) -> tuple[bool, str]:
-    """Return what the private models know of the task "which drug follows?", to be read with what they leak.
+    """Return the private models' skill in the task "which drug follows?", to be read with their leaks.
 
     Returns:
         Whether they learned next to nothing: by the upper ends of the intervals, none gains a twentieth of
@@ -34,7 +34,7 @@ def usefulness(runs: Results) -> tuple[bool, str]:
             f"Asked which drug follows, the private models answer {'hardly' if above else 'no'} better than "
             f"always naming the commonest drug: their macro-F1 is {figures}, the floor is {floor}, and the "
             f"best non-private model reaches {reached}. Whatever they learned of the form of the "
-            "notes, they learned next to nothing of what the task asks. A model that has learned nothing "
+            "notes, they learned next to nothing of the task. A model that has learned nothing "
             "leaks nothing, so the privacy figures here are not yet a finding about useful private models."
         )
     return False, (
@@ -110,7 +110,7 @@ def _task(runs: Results, model: str) -> dict[str, float]:
 
 
 def summary_row(runs: Results, model: str) -> dict:
-    """Return one model's figures: a flat mapping, with None where there is no budget or no audit.
+    """Return one model's figures: a flat mapping, with None if there is no budget or no audit.
 
     Raises:
         MissingArtifact: a run on this model has not been made.
@@ -140,7 +140,7 @@ def _bounds(upper: float | None, lower: float | None) -> str:
 def _shares(table: pd.DataFrame, words: str, done: str, of: str) -> pd.Series:
     """Return the share of members or planted secrets (%) with its interval, and the control's in brackets.
 
-    Every model is asked the same, so the column's name says of how many.
+    Every model is asked the same, so the column's name states how many.
     """
     asked = {arm: table[f"{of}{arm}"].unique().tolist() for arm in ("", "_control")}
     if any(len(sizes) > 1 for sizes in asked.values()):
@@ -158,7 +158,7 @@ def _shares(table: pd.DataFrame, words: str, done: str, of: str) -> pd.Series:
 def headline(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table of the front page: bounds on ε, utility, and leakage with its control in brackets.
 
-    Leakage is in percent; intervals, in square brackets, hold at 95%.
+    Leakage is in percent; intervals, in square brackets, are at 95%.
 
     Args:
         table: a row of `summary_row` for each model, by its name.

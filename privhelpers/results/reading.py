@@ -96,7 +96,7 @@ class Results:
 
     @cached_property
     def drug_task(self) -> pd.DataFrame:
-        """How well each model says which drug follows: one row a model, macro-F1 over drugs, in [0, 1].
+        """How well each model predicts which drug follows: one row a model, macro-F1 over drugs, in [0, 1].
 
         Columns: `macro_f1` and its 95% ends over patients, and `macro_f1_floor`, the same for always
         naming the commonest drug.
@@ -114,12 +114,12 @@ class Results:
 
     @cached_property
     def audits(self) -> dict[str, dict]:
-        """What the audit said of each model."""
+        """The audit's result for each model."""
         return self.store.read_json("auditing/audit.json")["models"]
 
     @cached_property
     def broken(self) -> dict[str, dict]:
-        """What audit and attacks said of each broken variant of DP-SGD."""
+        """Results of audit and attacks for each broken variant of DP-SGD."""
         return self.store.read_json("broken_dpsgd/broken.json")["broken"]
 
     @cached_property
@@ -149,7 +149,7 @@ class Results:
 class ModelResults:
     """The artifacts of the runs on one model.
 
-    Every property raises MissingArtifact where its run has not been made.
+    Every property raises MissingArtifact if its run has not been made.
 
     Attributes:
         runs: of the profile.
@@ -166,7 +166,7 @@ class ModelResults:
         return self.runs.store.read_jsonl(f"{chapter}/{self.model}/{file}.jsonl")
 
     def source(self, figure: str) -> str:
-        """Return where a figure comes from: file, run, and the first digits of the SHA-256 of its bytes.
+        """Return the source of a figure: file, run, and the first digits of the SHA-256 of its bytes.
 
         Args:
             figure: one of ledger, extraction, generations, ranked, memorization, canaries, membership.
@@ -250,7 +250,7 @@ class ModelResults:
     def canaries(self) -> pd.DataFrame:
         """One row per canary: planted or control, copies, exposure in bits, whether it was extracted.
 
-        `exposure_bits` ranks among references, `space_bits` among all secrets where that was counted.
+        `exposure_bits` ranks among references, `space_bits` among all secrets if that was counted.
         """
         return pd.DataFrame(self._rows(MEMORIZATION, "canaries"))
 
@@ -291,7 +291,7 @@ class ModelResults:
     def patients_found(self) -> pd.DataFrame:
         """Return how many patients each attack exposed, with the same for held-out patients.
 
-        Named: a generation holds their identifiers. Notes finished: one of theirs, word by word from its
+        Named: a generation contains their identifiers. Notes finished: one of theirs, word by word from its
         first half. Diagnoses guessed: from the rest of a note. A patient counts once, so the counts are
         independent.
         """

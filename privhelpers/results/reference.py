@@ -27,7 +27,7 @@ LONG_RUN = (
     "who_is_exposed/exposed.json",
 )
 _REAL_MODEL = "real_model/experiment.json"
-KEPT = {"real": (_REAL_MODEL,)}  # by profile; of any other one, those of a long run
+KEPT = {"real": (_REAL_MODEL,)}  # by profile; for any other, the files of a long run
 
 
 def kept_of(profile: str) -> tuple[str, ...]:
@@ -61,7 +61,7 @@ class Reference:
 
     @cached_property
     def results(self) -> Results:
-        """The kept artifacts, read as those of a run."""
+        """The kept artifacts, read like a run's."""
         return Results(self.store)
 
     @cached_property

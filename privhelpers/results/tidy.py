@@ -68,7 +68,7 @@ def _extraction(model_results: ModelResults) -> Iterator[dict]:
         "distinct_n": model_results.extraction["distinct_generations"],
     }
     units |= {"cluster": "prompt", "clusters": texts["prompt"].nunique()}
-    # Without a hit the data do not tell how alike the texts of a prompt are; those of the loose rule do.
+    # Without a hit the data do not show how alike the texts of a prompt are; the data of the loose rule do.
     borrowed = stats.design_effect(texts["loose"], texts["prompt"])
     for rule in ("strict", "loose"):
         for arm, column in (("member", rule), ("control", f"{rule}_control")):

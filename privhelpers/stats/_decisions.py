@@ -35,7 +35,7 @@ class Equivalence:
         margin: smallest difference that would matter.
         p_value: of the hypothesis that the true difference is the margin or more, in either direction.
         p_difference: two-sided, of the hypothesis that the true difference is 0. Like the other it is 1
-            where nothing varied.
+            if nothing varied.
         alpha: error allowed to each of the tests.
     """
 
@@ -86,7 +86,7 @@ def tost(estimate: Estimate, *, margin: float, null: float = 0.0, alpha: float =
     null = float(checks.vector("null", [null])[0])
     difference, error = estimate.value - null, estimate.standard_error
     room = margin - abs(difference)  # to the nearer margin, whose test has the larger p-value
-    # Where nothing varied, the data do not say how far the truth may lie from them: nothing is refuted.
+    # If nothing varied, the data do not show how far the truth may be from them: nothing is refuted.
     p_value = float(t.sf(room / error, estimate.degrees)) if error > 0 else 1.0
     reach = float(t.isf(alpha, estimate.degrees)) * error
     return Equivalence(
@@ -191,7 +191,7 @@ def detectable(standard_error: float, *, power: float = 0.8, alpha: float = 0.05
 
 
 def detectable_auc(members: int, nonmembers: int, *, power: float = 0.8, alpha: float = 0.05) -> float:
-    """Return the smallest true area under the ROC curve that is told from one half.
+    """Return the smallest true area under the ROC curve that can be distinguished from one half.
 
     Args:
         members, nonmembers: independent units of each arm, such as patients; 1 or more.
@@ -216,7 +216,7 @@ def detectable_rate(
     power: float = 0.8,
     alpha: float = 0.05,
 ) -> float:
-    """Return the smallest true rate that is told from a control rate, with so many units in each arm.
+    """Return the smallest true rate that can be distinguished from a control rate, with so many units an arm.
 
     Args:
         units: independent units in the arm, such as patients; 1 or more.

@@ -41,7 +41,7 @@ class Estimate:
     def interval(self, level: float = 0.95) -> Interval:
         """Return the interval of Student's distribution around the value.
 
-        Where nothing varied from cluster to cluster it is one point, which covers nothing: `method` says so.
+        If nothing varied from cluster to cluster it is one point, which covers nothing: see `method`.
         """
         level = validate.open_unit(level=level)
         tail = (1 - level) / 2
@@ -54,7 +54,7 @@ class Estimate:
     def p_value(self, null: float = 0.0) -> float:
         """Return the two-sided p-value of the hypothesis that the truth is `null`.
 
-        It is 1 where nothing varied: the data do not say how far the truth may lie, and nothing is refuted.
+        It is 1 if nothing varied: the data do not show how far the truth may be, and nothing is refuted.
         Scores that separate the arms perfectly are tested by `permutation_auc`.
         """
         if self.standard_error == 0:
@@ -84,13 +84,13 @@ def clustered_mean(values: ArrayLike, clusters: ArrayLike, *, weights: ArrayLike
     The linearized ratio of cluster totals to cluster sizes, with Student's distribution at clusters - 1
     degrees of freedom: with few clusters it covers better than percentiles of a bootstrap.
     Rates near 0 of few clusters it covers too rarely: at 0.05 in 10 clusters of 10 trials that correlate by
-    0.3, 76% of 2000 draws instead of 95%; so too where one cluster outweighs the others. There take
+    0.3, 76% of 2000 draws instead of 95%; likewise if one cluster outweighs the others. Then take
     `clustered_proportion`, which covered 99%.
 
     Args:
         values: one number per observation, shape (n,).
         clusters: cluster of each observation (any labels), shape (n,).
-        weights: how much each counts, above 0, such as the tokens of a note; default, all the same.
+        weights: how much each counts, above 0, such as the tokens of a note; by default equally.
 
     Raises:
         InvalidParameter: lengths differ, a value is not finite, a weight is not above 0, or there are
@@ -149,7 +149,7 @@ def paired_difference(
     Args:
         values_a, values_b: two numbers per observation, shape (n,).
         clusters: cluster of each observation (any labels), shape (n,).
-        weights: how much each counts, above 0; default, all the same.
+        weights: how much each counts, above 0; by default equally.
 
     Raises:
         InvalidParameter: lengths differ, a value is not finite, or there are fewer than 2 clusters.
@@ -210,10 +210,10 @@ def paired_auc_difference(
     member_patients: ArrayLike,
     nonmember_patients: ArrayLike,
 ) -> Estimate:
-    """Return the area of a first score minus that of a second on the same notes, such as of two models.
+    """Return the area of a first score minus the area of a second on the same notes, such as of two models.
 
-    What makes the member notes easier or harder than the others for any model is in both areas and
-    cancels: the standard error is far below that of two separate experiments.
+    Any difference in difficulty between member notes and others is in both areas and
+    cancels: the standard error is far smaller than in two separate experiments.
 
     Args:
         members: two scores of each member note, higher = more member-like, each of shape (n,).

@@ -1,7 +1,7 @@
 """Permutation tests on whole patients: exact, with no formula for the spread.
 
 If nothing leaks, "member" and "never trained on" are exchangeable labels. So the labels are permuted, each
-patient with all their notes, and the measured difference is compared with those of the permutations.
+patient with all their notes, and the measured difference is compared with the permuted ones.
 """
 
 import math
@@ -33,7 +33,7 @@ def permutation_test(
 
     Args:
         statistic: takes labels of shape [permutations, patients] and returns [permutations, statistics],
-            larger where there is more evidence; values that differ by less than 1e-12, or by less than that
+            larger for more evidence; values that differ by less than 1e-12, or by less than that
             share of the real one, count as equal.
         member: the real label of each patient.
         draws: permutations, 1 to 10 million; the least p-value is 1 / (draws + 1).
@@ -132,7 +132,7 @@ def permutation_scores(
         """Return how many members rank above the first non-member beyond those allowed.
 
         Of m members and n non-members with the score of that one, in random order, a share of
-        (r + 1) / (n + 1) of the members is expected before it, where r of these non-members are allowed.
+        (r + 1) / (n + 1) of the members is expected before it, if r of these non-members are allowed.
         """
         seen = ends[min(top, member.size) - 1]
         wrong = np.cumsum(~labels[:, order[:seen]], axis=1, dtype=np.int32)
@@ -152,7 +152,7 @@ def permutation_scores(
 
 
 def _ordered(column: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the order of scores, highest first, and where the scores equal to each place begin and end."""
+    """Return the order of scores, highest first, and the first and last place of each tie."""
     order = np.argsort(-column, kind="stable")
     _, group, sizes = np.unique(-column, return_inverse=True, return_counts=True)
     ends = np.cumsum(sizes)[group[order]]

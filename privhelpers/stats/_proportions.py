@@ -43,7 +43,7 @@ class Interval:
     method: str
 
     def __contains__(self, value: float) -> bool:
-        """Say whether `value` lies in the closed interval: `0.5 in interval`."""
+        """Return whether `value` is in the closed interval: `0.5 in interval`."""
         return self.low <= value <= self.high
 
 
@@ -72,7 +72,7 @@ class TwoProportion:
 
     @property
     def z(self) -> float:
-        """The pooled two-proportion z: its square is `chi_squared`, its sign that of the difference."""
+        """The pooled two-proportion z: its square is `chi_squared`, its sign the sign of the difference."""
         return math.copysign(math.sqrt(self.chi_squared), self.difference)
 
 
@@ -110,9 +110,9 @@ def wilson(successes: int, trials: int, level: float = 0.95) -> Interval:
 
 
 def wald(successes: int, trials: int, level: float = 0.95) -> Interval:
-    """Return Wald's interval, estimate plus or minus z standard errors: here to show where it fails.
+    """Return Wald's interval, estimate plus or minus z standard errors: here to show how it fails.
 
-    Of no hits it makes [0, 0]; near 0 and 1 it covers far less often than it says.
+    Of no hits it makes [0, 0]; near 0 and 1 it covers far less often than it claims.
 
     Args:
         successes: trials with the outcome, 0 to `trials`.
@@ -142,7 +142,7 @@ def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Interva
 
 
 def newcombe_difference(one: Interval, two: Interval) -> Interval:
-    """Return the difference of two rates, with an interval that stays open where nothing was hit.
+    """Return the difference of two rates, with an interval that stays open if nothing was hit.
 
     A bootstrap of no hits in either arm is the interval [0, 0], which claims certainty. Here the ends come
     from the intervals of the two rates, joined as Newcombe joins Wilson's.

@@ -1,4 +1,4 @@
-"""Checks of arguments; every refusal names the argument and says what it must be."""
+"""Checks of arguments; every refusal names the argument and what it must be."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,7 +49,7 @@ def cluster_codes(name: str, clusters: ArrayLike, length: int) -> tuple[np.ndarr
 
 
 def rates(name: str, values: ArrayLike, above: float | None = None) -> np.ndarray:
-    """Return rates in [0, 1] (greater than `above` where given): a number or one axis of numbers."""
+    """Return rates in [0, 1] (greater than `above` if given): a number or one axis of numbers."""
     array = validate.array(name, values, float)
     low = array >= 0 if above is None else array > above
     if array.ndim > 1 or array.size == 0 or not (low & (array <= 1)).all():

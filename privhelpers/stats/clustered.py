@@ -37,7 +37,7 @@ def _equal_clusters(codes: np.ndarray) -> float:
 
 
 def widen_point_interval(interval: Interval, *patients: ArrayLike) -> Interval:
-    """Return an interval of a mean over pairs, or a wider one where its ends are equal.
+    """Return an interval of a mean over pairs, or a wider one if its ends are equal.
 
     A bootstrap of what does not vary is a point and claims certainty. One patient of each arm makes k
     independent pairs, k of the smaller arm (of equal sizes, as in `clustered_proportion`). If all have the
@@ -130,7 +130,7 @@ def _outcomes(hits: ArrayLike, clusters: ArrayLike) -> tuple[np.ndarray, np.ndar
 def design_effect(hits: ArrayLike, clusters: ArrayLike) -> float:
     """Return by how much clustering multiplies the variance of a rate (1: not at all).
 
-    The cluster-robust variance of the rate over p(1-p)/n. Where every outcome is the same, the data say
+    The cluster-robust variance of the rate over p(1-p)/n. If every outcome is the same, the data say
     nothing about clustering and the worst case is returned, of clusters that agree within: the size of the
     cluster of a mean trial, sum m^2 / sum m over sizes m, which is the mean size if all are equal.
 
@@ -155,8 +155,8 @@ def design_effect(hits: ArrayLike, clusters: ArrayLike) -> float:
 def intraclass_correlation(values: ArrayLike, clusters: ArrayLike) -> float:
     """Return the correlation of two observations of one cluster, by analysis of variance.
 
-    Below 0 where observations of one cluster differ more than those of different ones; not a number
-    where all values are equal or no cluster has two observations: such data say nothing.
+    Below 0 if observations within a cluster differ more than between clusters; not a number
+    if all values are equal or no cluster has two observations: such data are not informative.
 
     Args:
         values: one number per observation (0 and 1 for outcomes), shape (n,).
@@ -191,7 +191,7 @@ def clustered_proportion(
     Clopper-Pearson at the effective number of trials (trials over design effect, with a correction for
     few clusters), because a bootstrap of zero leaks in any number of attempts is the interval [0, 0].
     Clusters of unequal sizes m count as (sum m)^2 / sum m^2 equal ones. A handful covers too rarely: at a
-    rate of 0.1 and a correlation of 0.5, five of 60 trials 85%, three of 100 beside twenty of one 82%
+    rate of 0.1 and a correlation of 0.5, five of 60 trials 85%, three of 100 with twenty of one 82%
     (2000 draws each). The worst `effect`, the `design_effect` of no hit, covered in every draw.
 
     Args:
@@ -215,7 +215,7 @@ def clustered_proportion(
     if p not in (0, 1):
         few = (distributions.t.isf(tail, n - 1) / distributions.t.isf(tail, n_clusters - 1)) ** 2
     # A design effect below 1, or the 0 of clusters that share one rate, is noise more often than truth: never
-    # claim more trials than there were. Where one cluster outweighs all, none are left: [0, 1].
+    # claim more trials than there were. If one cluster outweighs all, none are left: [0, 1].
     effective = max(few * n / max(effect, few), 1e-12)
     beta = distributions.beta.ppf
     low = 0.0 if p == 0 else beta(tail, p * effective, (1 - p) * effective + 1)
@@ -234,15 +234,15 @@ def paired_rate_difference(
 ) -> Interval:
     """Return rate(a) - rate(b) of two rules on the same trials, with an interval that is never a point.
 
-    The difference is that of two exclusive rates, of trials that only a hits and of those that only b hits.
+    The difference is between two exclusive rates: trials that only a hits, and trials that only b hits.
     Each gets its `clustered_proportion`, with one design effect for both: a rule without a hit shows no
     clustering of its own. The two intervals are joined with the correlation of the rates over clusters.
-    Where the rules never differ, that design effect is `effect`, or each cluster counts as one trial.
+    If the rules never differ, that design effect is `effect`, or each cluster counts as one trial.
 
     Args:
         hits_a, hits_b: outcome of each trial under each rule, 0 or 1, shape (n,).
         clusters: cluster of each trial (any labels), shape (n,).
-        effect: design effect of a related rule on these trials, greater than 0, used where the two rules
+        effect: design effect of a related rule on these trials, greater than 0, used if the two rules
             never differ.
         level: nominal coverage, in (0, 1).
 

@@ -67,7 +67,7 @@ def _gaps(member: np.ndarray, nonmember: np.ndarray) -> np.ndarray:
 def advantages(member: np.ndarray, nonmember: np.ndarray) -> np.ndarray:
     """Return the largest TPR - FPR of each draw; 0 if accusing no one is best.
 
-    The threshold is chosen on the scores it is judged by, so the value is above 0 even where nothing leaks:
+    The threshold is chosen on the scores it is judged by, so the value is above 0 even if nothing leaks:
     by about 0.63 sqrt(1/n + 1/m) for independent notes.
 
     Source: Yeom et al., CSF 2018, definition 4.
@@ -155,7 +155,7 @@ def auc(member_scores: ArrayLike, nonmember_scores: ArrayLike) -> float:
         nonmember_scores: score of each non-member note, shape (m,).
 
     Raises:
-        InvalidParameter: an arm is empty or holds a value that is not finite.
+        InvalidParameter: an arm is empty or contains a value that is not finite.
     """
     return float(areas(*PooledScores(member_scores, nonmember_scores).equal())[0])
 
@@ -207,7 +207,7 @@ def roc_curve(
 
     Heights are read off the ROC itself, neighboring points joined, not off its hull: on scores that separate
     nothing they average the false-positive rate, and the band keeps its coverage. On scores that separate it
-    covers too rarely where few non-members decide: at a rate of 0.01 with 100 single notes an arm, in 84%
+    covers too rarely if few non-members decide: at a rate of 0.01 with 100 single notes an arm, in 84%
     of 1000 draws instead of 95%. There set the threshold on other non-members, and count the members above
     it with `clustered_proportion`.
 

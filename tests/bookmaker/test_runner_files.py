@@ -14,7 +14,7 @@ from privhelpers.errors import DamagedArtifact, InvalidParameter
         ("_config.yml", b"a: 1\na: 2", "_config.yml: must be YAML (line 2: a is given twice"),
         ("_config.yml", b"a: !!timestamp x", "_config.yml: must be YAML"),
         ("_config.yml", b"a: !!bool x", "_config.yml: must be YAML"),
-        ("_config.yml", b'a: ["\\ud800"]', "_config.yml: must be YAML (line 1: holds half of a character"),
+        ("_config.yml", b'a: ["\\ud800"]', "_config.yml: must be YAML (line 1: contains half of a character"),
         ("_toc.yml", b'{"\\udc00": b}', "_toc.yml: must be YAML (line 1: "),
         ("_config.yml", b"repository: https://x", "_config.yml, repository: must map"),
         ("_config.yml", b"title: \xe9", "_config.yml: must be text in UTF-8; byte 8"),

@@ -127,7 +127,7 @@ BAD = {
     "pickled": (renamed("model.safetensors", "pytorch_model.bin"), "pytorch_model.bin"),
     "broken JSON": (text("config.json", "{"), "config.json is not clean JSON"),
     "list": (text("config.json", "[]"), "config.json must be an object"),
-    "whole numbers": (of_whole_numbers, r"transformer\.wpe\.weight holds whole numbers"),
+    "whole numbers": (of_whole_numbers, r"transformer\.wpe\.weight contains whole numbers"),
     "too large": (sparse, "of memory are free"),
     "cut": (text("model.safetensors", "0" * 500), "cannot be read as safetensors"),
     "no tokenizer": (without("tokenizer.json"), "the tokenizer cannot be read"),

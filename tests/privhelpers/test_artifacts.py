@@ -3,6 +3,7 @@
 import errno
 import math
 import os
+import shutil
 import subprocess
 import sys
 from contextlib import suppress
@@ -189,7 +190,7 @@ def test_a_kill_while_forgetting_leaves_no_half_of_a_run(store, monkeypatch):
     def killed(_: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(artifacts.shutil, "rmtree", killed)
+    monkeypatch.setattr(shutil, "rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
         store.forget("08_x/dp-eps-8")
     assert not kept.exists()
@@ -302,7 +303,7 @@ def test_a_value_in_yaml_is_what_it_looks_like(text, value):
         ("a: 1\n--- \na: 2", ""),
         ("? [a]\n: 1", "line 1: a list or a mapping"),
         ('"a\\e[31m": 1', r"line 1: 'a\\x1b\[31m'"),
-        ('a: "\\ud800"', "line 1: holds half of a character"),
+        ('a: "\\ud800"', "line 1: contains half of a character"),
         ('a: "\\UFFFFFFFF"', ""),
         ("[" * 5000, "line 1: more than 10 brackets"),
         ("- " * 4000, ""),

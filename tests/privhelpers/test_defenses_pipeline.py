@@ -97,7 +97,7 @@ def test_one_file_configures_the_pipeline(tmp_path):
     assert whole == defenses.Pipeline(whole.scrubber, 0.8, True, plan, 4)
     assert isinstance(whole.scrubber, defenses.PatternScrubber)
     assert defenses.Pipeline.of({}) == defenses.Pipeline(within_patients=True)
-    for of, match in ((dict(recipe["dp"], max_grad_norm=1), "other values"), (None, "exactly where")):
+    for of, match in ((dict(recipe["dp"], max_grad_norm=1), "other values"), (None, "exactly if")):
         other = of and dpsgd.plan_privacy(**of, steps=2, units=20)
         with pytest.raises(InvalidParameter, match=match):
             defenses.Pipeline.of(recipe, plan=other)

@@ -160,7 +160,6 @@ def test_a_swap_certifies_half():
             coins, scores, method=method, adjacency=lower_bounds.REPLACEMENT, **settings
         )
         assert 0 < swapped.epsilon_lower < 0.62 * add_remove.epsilon_lower
-        assert swapped.adjacency == "add/remove"
 
 
 def test_more_canaries_certify_more_and_perfection_has_a_ceiling():
