@@ -102,7 +102,7 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
             is no `.complete`.
     """
     site = published.site(root, plan[0].profile, solutions=solutions)
-    cure = f"run {published.site_command('book', plan[0].profile, solutions)}"
+    cure = f"run {published.site_command(plan[0].profile, solutions)}"
     (site / published.COMPLETE).unlink(missing_ok=True)
     for job in plan:
         if (root / job.sentinel).is_file() and (why := planning.stale(root, job)):
@@ -118,6 +118,5 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
         raise RunFailed(f"other runs were made while their site was built; {cure} again")
     if fingerprint.of_site(root) != sources:
         raise RunFailed(f"its sources changed while the site was built; {cure} again")
-    write_atomic(site / published.SOURCES, sources.encode())
     published.seal_site(site)
     return html

@@ -1,6 +1,7 @@
 """Imports point one way, from the press to the audit to the helpers, and the rooms import in no circle."""
 
 import ast
+import functools
 import graphlib
 import subprocess
 import sys
@@ -12,13 +13,16 @@ ROOT = Path(__file__).parents[2]
 ORDER = ("privhelpers", "privaudit", "bookmaker")
 
 
+@functools.cache
 def imported(path):
-    """Yield the dotted names that a module imports: `a.b.c` for `from a.b import c`."""
+    """Return the dotted names that a module imports: `a.b.c` for `from a.b import c`."""
+    names = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
+    return names
 
 
 @pytest.mark.parametrize("package", ORDER)

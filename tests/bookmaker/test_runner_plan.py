@@ -1,7 +1,6 @@
 """The chain as data: which runs there are and which wait for which."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import toy_chain
@@ -88,32 +87,24 @@ def test_paths(jobs):
     assert set(jobs["comparison"].needs) < {other.rule for other in before}
 
 
-def test_the_runs_up_to_one(jobs):
-    rules = [job.rule for job in plan.upto(list(jobs.values()), "extraction_baseline")]
-    assert rules == [
-        "synthetic_records",
-        "public_pretraining",
-        "fine_tuning",
-        "extraction_baseline",
-    ]
-
-
-def test_an_unknown_run_and_a_missing_notebook_are_refused(root, jobs):
-    with pytest.raises(InvalidParameter, match="must be one of anonymization"):
+def test_the_runs_up_to_one_and_what_is_not_there(root, jobs):
+    before = ["synthetic_records", "public_pretraining", "fine_tuning", "extraction_baseline"]
+    assert [job.rule for job in plan.upto(list(jobs.values()), "extraction_baseline")] == before
+    with pytest.raises(InvalidParameter, match=r"05.*anonymization"):
         plan.upto(list(jobs.values()), "05")
     (root / "notebooks" / "hipaa.ipynb").unlink()
-    with pytest.raises(MissingArtifact, match=r"notebooks/NN_hipaa.ipynb is missing"):
+    with pytest.raises(MissingArtifact, match="hipaa"):
         plan.jobs(root, "toy")
 
 
 RECORD = "runs/toy/artifacts/synthetic_records/run.json"
 STALE = {
     "nothing": ({}, ""),
-    "code": ({"fingerprint": "other"}, "to run: its code changed"),
+    "code": ({"fingerprint": "other"}, "to run: its code"),
     "parameters": ({"parameters": {"patients": 5}}, "to run: changed patients, profile, seed"),
     # What follows carries a seal that fits.
-    "of another run": ({"rule": "hipaa"}, f"damaged: {RECORD}: must be the record of synthetic_records"),
-    "no hashes": ({"artifacts": {}}, "damaged: r.json was added after the run"),
+    "of another run": ({"rule": "hipaa"}, f"damaged: {RECORD}"),
+    "no hashes": ({"artifacts": {}}, "damaged: r.json"),
 }
 
 
@@ -138,7 +129,8 @@ def test_a_run_is_up_to_date_only_with_this_code_these_parameters_and_a_record(r
     change, expected = STALE[fault]
     if change:
         write_sealed(root / job.sentinel, to_json(record | change))
-    assert plan.stale(root, job) == expected
+    why = plan.stale(root, job)
+    assert why.startswith(expected) and bool(why) == bool(expected)
 
 
 def test_a_run_is_made_again_where_one_before_it_has_other_results(root, jobs, done):
@@ -191,19 +183,14 @@ def test_whatever_is_damaged_is_named_and_runs_again(root, done, file, named, sp
     assert why == "to run" if lost else why.startswith(f"damaged: {named}")
 
 
-@pytest.mark.parametrize("sealed", [False, True])
-def test_a_file_that_the_run_did_not_write_is_damage_but_one_of_the_system_is_not(root, done, sealed):
+def test_a_file_that_the_run_did_not_write_is_damage_but_one_of_the_system_is_not(root, done):
     job, _ = done
     (root / HOME / ".DS_Store").write_bytes(b"x")
     assert plan.stale(root, job) == ""
-    (write_sealed if sealed else Path.write_bytes)(root / HOME / "adapter_config.json", b"{}")
-    assert plan.stale(root, job).startswith("damaged: adapter_config.json")
-
-
-def test_a_file_edited_together_with_its_seal_is_damage(root, done):
-    job, _ = done
     write_sealed(root / HOME / "r.json", b"{}")
-    assert plan.stale(root, job) == "damaged: r.json changed after the run"
+    assert plan.stale(root, job).startswith("damaged: r.json"), "also with its seal"
+    write_sealed(root / HOME / "adapter_config.json", b"{}")
+    assert plan.stale(root, job).startswith("damaged: adapter_config.json")
 
 
 def test_an_executed_notebook_is_read_only_as_its_run_left_it(root, done):
@@ -211,10 +198,10 @@ def test_an_executed_notebook_is_read_only_as_its_run_left_it(root, done):
     with pytest.raises(DamagedArtifact, match="not a notebook"):
         plan.executed(root, job)  # the right bytes, though they are none
     (root / job.notebook).write_text("as edited")
-    with pytest.raises(DamagedArtifact, match="changed after the run; run `make book PROFILE=toy`"):
+    with pytest.raises(DamagedArtifact, match="make book PROFILE=toy"):
         plan.executed(root, job)
-    (root / job.notebook).unlink()
-    with pytest.raises(MissingArtifact, match="is missing"):
+    (root / job.sentinel).unlink()
+    with pytest.raises(MissingArtifact, match=r"run\.json"):
         plan.executed(root, job)
 
 

@@ -45,9 +45,7 @@ def book(tmp_path):
         slug = chain.MAKERS.get(model, chain.DPSGD)
         private = slug == chain.DPSGD
         rule, folder = (f"{slug}_{model}", "model") if private else (slug, model)
-        store.write_json(
-            f"{slug}/{model}/model/config.json" if private else f"{slug}/{model}/config.json", CONFIG
-        )
+        store.write_json(f"{slug}/{model}/{'model/' if private else ''}config.json", CONFIG)
         run = runs.setdefault(rule, {"parameters": GIVEN, "artifacts": {}})
         run["artifacts"][f"{folder}/model.safetensors"] = f"{model:x<64}"
     return tmp_path, {"profile": "toy", "runs": runs}
@@ -108,14 +106,3 @@ def test_a_card_without_its_measurements_is_refused(book):
     (book[0] / "runs" / "toy" / "artifacts" / "comparison" / "measurements.jsonl").unlink()
     with pytest.raises(MissingArtifact, match="measurements"):
         _model_cards.model_cards(*book)
-
-
-def test_a_kept_model_that_is_not_compared_is_named_with_its_weights(book):
-    root, manifest = book
-    assert "twin" not in _model_cards.model_cards(root, manifest), "it was not kept"
-    manifest["runs"]["fine_tuning"]["artifacts"]["twin/model.safetensors"] = "d4" * 32
-    for rule, run in manifest["runs"].items():
-        run["notebook"] = rule
-    text = card(_model_cards.model_cards(root, manifest), "Other models")
-    row = "| `fine_tuning/twin/model.safetensors` | {doc}`/notebooks/fine_tuning` | `d4d4d4d4d4d4...` |"
-    assert row in text and text.count("safetensors") == 1

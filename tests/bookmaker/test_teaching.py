@@ -89,8 +89,6 @@ def with_cell(cell):
 DAMAGED = [
     *("````{exercise} A\n:label: ex-a\n```", "```{exercise} A\n```"),
     "~~~{solution} ex-coin\nsecret\n~~~",
-    "```{eval-rst}\n.. solution:: ex-coin\n\n   secret\n```",
-    "  ```{solution} ex-coin\n  secret\n  ```",
     "- ```{solution} ex-coin\n  secret\n  ```",
     "```{solution-start} ex-coin\n```\nsecret\n```{solution-end}\n```",
     "``` {Solution} ex-coin\nsecret\n```",
