@@ -339,7 +339,7 @@ VARIANTS: dict[str, type[Step]] = {
     "Opacus hooks": OpacusHooks,
     "Opacus ghost, untied": OpacusGhost,
     "torch.func vmap": Vmap,
-    "ours, fast": Ours,
+    "ours": Ours,
 }
 
 
