@@ -51,14 +51,6 @@ def test_what_was_measured_is_not_measured_again(tmp_path):
     assert kept.rows_of(path) == again
 
 
-def test_what_is_remembered_is_what_the_helpers_return(coverage):
-    run = {"noise_multiplier": coverage.sigma_of(4.0), **coverage.RUN}
-    coins, scores = coverage.lower_bounds.simulate_scores(canaries=500, **run, seed=0)
-    for method in coverage.METHODS:
-        once = coverage.remembered(method, coins, scores)
-        assert once == coverage.remembered(method, coins, scores) == coverage.in_full(method, coins, scores)
-
-
 def test_every_bug_but_none_is_seen_by_a_check_without_canaries(power):
     seen = {
         name: [title for title, check in power.CHECKS.items() if check(bug)]

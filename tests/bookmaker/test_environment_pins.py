@@ -124,17 +124,3 @@ def test_what_builds_on_a_server_is_named_by_commit_and_may_write_where_it_must(
                     assert not used.startswith("actions/setup-python@")
                     assert not re.search(r"\b(make|pip|python)\b", step.get("run", "")), name
     assert writing == ["deploy", "launch"]
-
-
-def test_the_image_and_binder_install_what_is_locked_by_hash():
-    image = (ROOT / "Containerfile").read_text().replace("\\\n", " ").splitlines()
-    copied = [word for line in image if line.startswith("COPY ") for word in line.split()[1:-1]]
-    assert copied and all((ROOT / name).exists() for name in copied)
-    binder = (ROOT / "binder" / "postBuild").read_text().replace("\\\n", " ").splitlines()
-    for lines in (image, binder):
-        installs = [part for line in lines for part in line.split("&&") if "pip install" in part]
-        assert len(installs) >= 2 and all("--no-deps" in part for part in installs)
-        assert all("--require-hashes" in part or "--no-index ." in part for part in installs)
-    # Binder would install these by itself, without hashes.
-    files = {path.name for path in (ROOT / "binder").iterdir()}
-    assert not files & {"requirements.txt", "environment.yml", "Pipfile", "setup.py"}

@@ -75,19 +75,6 @@ def test_nothing_that_is_given_is_run(made, tmp_path, target, by_environment):
     assert words.count(value) == len(HANDED_OVER[target]), calls
 
 
-def test_no_setting_of_python_reaches_the_programs(tmp_path):
-    stub = tmp_path / "python"
-    stub.write_text("#!/bin/sh\nenv\n")
-    stub.chmod(0o755)
-    environment = os.environ | {
-        f"PYTHON{name}": "x" for name in ("INSPECT", "HASHSEED", "HOME", "IOENCODING")
-    }
-    command = ["make", "-s", "-o", ".venv/.stamp", "book", f"PYTHON={stub}"]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    names = [line.partition("=")[0] for line in done.stdout.splitlines() if line.startswith("PYTHON")]
-    assert set(names) == {"PYTHONPATH", "PYTHONNOUSERSITE"}
-
-
 @pytest.mark.parametrize(
     ("given", "named"), [(["book", "PROFILE=nosuch"], "nosuch"), (["audit", "MODEL=m"], "--model=m")]
 )

@@ -135,9 +135,3 @@ def test_what_editors_and_systems_leave_changes_nothing(root):
         (root / folder / ".#errors.py").symlink_to("me@host.1234:1")
     (root / "notebooks" / ".#hipaa.ipynb").symlink_to("me@host.1234:1")
     assert (fingerprints(root), fingerprint.of_site(root)) == before
-
-
-def test_versions_name_what_decides_the_numbers():
-    versions = fingerprint.versions()
-    assert set(versions) == {"python", "privhelpers", *fingerprint.VERSIONS}
-    assert "not installed" not in versions.values()

@@ -32,29 +32,6 @@ def test_every_run_is_planned_once(jobs):
     ]
 
 
-@pytest.mark.parametrize(
-    "attack, beside",
-    [
-        ("extraction", {"public_pretraining", "fine_tuning"}),  # public texts, and who leaks most
-        ("memorization", {"extraction_{model}"}),  # of this model alone
-        ("membership_inference", {"public_pretraining", "shadow_models", "fine_tuning"}),  # adapters
-    ],
-)
-@pytest.mark.parametrize(
-    "model, maker",
-    [
-        ("public", "public_pretraining"),
-        ("baseline", "fine_tuning"),
-        ("best_nonprivate", "fine_tuning"),
-        ("dp-eps-0.5", "private_training_dp-eps-0.5"),
-    ],
-)
-def test_an_attack_waits_for_its_model_and_what_it_compares_with(jobs, attack, beside, model, maker):
-    needs = jobs[f"{attack}_{model}"].needs
-    beside = {rule.format(model=model) for rule in beside}
-    assert sorted(needs) == sorted({"synthetic_records", maker} | beside)  # each one once
-
-
 TRAINED = ("synthetic_records", "public_pretraining", "fine_tuning", "private_training_")
 ATTACKED = ("extraction_", "memorization_", "membership_inference_")
 
@@ -63,6 +40,8 @@ def test_the_comparison_waits_for_all_and_hipaa_for_the_comparison(jobs):
     measured = {rule for rule in jobs if rule.startswith((*TRAINED, *ATTACKED))}
     assert set(jobs["comparison"].needs) == {*measured, "private_utility", "auditing", "broken_dpsgd"}
     assert set(jobs["hipaa"].needs) == {*measured, "private_utility", "comparison"}
+    beside = {"synthetic_records", "public_pretraining", "fine_tuning"}
+    assert set(jobs["extraction_dp-eps-8"].needs) == {*beside, "private_training_dp-eps-8"}
 
 
 def test_the_plan_fills_in_profile_model_and_models(jobs):

@@ -10,7 +10,7 @@ from bookmaker.runner import build, chain, plan, profiles, published
 from bookmaker.sweep import __main__ as sweep
 from bookmaker.sweep import _gallery, _grid, _results
 from privhelpers import artifacts
-from privhelpers.errors import InvalidParameter, MissingArtifact
+from privhelpers.errors import InvalidParameter
 
 
 @pytest.fixture
@@ -99,11 +99,6 @@ def test_what_is_refused_is_named_and_writes_nothing(root, monkeypatch, capsys, 
     assert code == (1 if "in use" in named else 2) and named in message and message.count("\n") == 1
     assert cell.read_bytes() == b"shared: {seed: 0}" and not (root / "runs" / "toy-mini-s1").exists()
     assert not (root / "runs" / "sweeps" / "toy").exists()
-
-
-def test_a_profile_that_is_missing_is_named(root):
-    with pytest.raises(MissingArtifact, match="nobody"):
-        _grid.files(root, _grid.cells("nobody", architectures=["a"], seeds=[0]), epsilons=[1])
 
 
 def test_the_picture_has_a_mean_over_seeds_beside_its_control():

@@ -1,6 +1,5 @@
 """Slides: what of a chapter's page is shown and said, and that a deck is as inert as the site."""
 
-import re
 from types import SimpleNamespace
 
 import pytest
@@ -111,28 +110,17 @@ def test_a_page_that_is_not_a_chapter_is_refused(inside):
         _decks.deck(f"<article>{inside}</article>", "a run")
 
 
-def test_decks_load_what_lies_beside_them_and_carry_the_policy_of_the_site(tmp_path):
+def test_decks_and_their_index_are_inert_and_a_page_that_cannot_become_a_deck_is_named(tmp_path):
     page = toy_deck.page(toy_deck.section("One", toy_deck.cell("draw()", toy_deck.FIGURE)))
-    site, parts = toy_deck.site(tmp_path / "site", page), {"Part & more": ["notebooks/toy"], "None": []}
-    made = _slides.fill(site, parts, tmp_path / "decks", "toy")
-    assert [path.name for path in made] == ["toy.html"]
-    assert findings(tmp_path / "decks", []) == []
-    for page in (made[0], tmp_path / "decks" / "index.html"):
-        text = page.read_text()
-        assert "default-src 'self'" in text.partition("<script")[0]
-        assert not re.search(r"(?:src|href)=.(?:https?:)?//", text)
-    index = (tmp_path / "decks" / "index.html").read_text()
-    assert "Part &amp; more" in index and 'href="toy.html">1. Toy</a> <small>6 slides' in index
-    assert (tmp_path / "decks" / "_images" / "a.png").is_file()
-
-
-def test_a_title_stays_text_and_a_page_that_cannot_become_a_deck_is_named(tmp_path):
-    page = toy_deck.page().replace("1. Toy", "&lt;/title&gt;&lt;b&gt;")
-    site = toy_deck.site(tmp_path / "site", page)
-    (made,) = _slides.fill(site, {"Part": ["notebooks/toy"]}, tmp_path / "decks", "<b>")
-    for path in (made, tmp_path / "decks" / "index.html"):
-        found = BeautifulSoup(path.read_text(), "html.parser")
+    site = toy_deck.site(tmp_path / "site", page.replace("1. Toy", "&lt;/title&gt;&lt;b&gt;"))
+    parts, folder = {"Part & more": ["notebooks/toy"], "None": []}, tmp_path / "decks"
+    (made,) = _slides.fill(site, parts, folder, "<b>")
+    assert findings(folder, []) == [] and (folder / "_images" / "a.png").is_file()
+    for path in (made, folder / "index.html"):
+        text = path.read_text()
+        found = BeautifulSoup(text, "html.parser")
         assert not found.find("b") and "</title><b>" in found.get_text()
+        assert "default-src 'self'" in text.partition("<script")[0]
     (site / "notebooks/toy.html").write_text("<p>Nothing.</p>")
-    with pytest.raises(DamagedArtifact, match=r"notebooks/toy\.html: its page"):
-        _slides.fill(site, {"Part": ["notebooks/toy"]}, tmp_path / "decks", "toy")
+    with pytest.raises(DamagedArtifact, match=r"notebooks/toy\.html"):
+        _slides.fill(site, parts, folder, "toy")

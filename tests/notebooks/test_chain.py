@@ -278,38 +278,8 @@ def test_a_second_run_has_nothing_to_do(smoke_site, runs):
     assert before == {p: p.stat().st_mtime_ns for p in runs.rglob("run.json")}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("target_epsilon: [1, 8]", "target_epsilon: -1", ("target_epsilon", "-1", "(0, 1000]")),
-        ("steps: 20", "stepps: 20", ("stepps", "steps")),
-        ("steps: 20", "steps: many", ("steps", "many", "whole number")),
-        ("sample_rate: 0.2", "sample_rate: 1.5", ("sample_rate", "1.5", "(0, 1]")),
-    ],
-)
-def test_a_bad_profile_is_refused_in_one_line(smoke_site, old, new, words):
-    params = smoke_site.root / "params"
-    text = (params / "smoke.yml").read_text()
-    assert old in text
-    (params / "bad.yml").write_text(text.replace(old, new))
-    done = make(smoke_site.root, "book", "--profile", "bad", "--cores", "1")
-    assert done.returncode == 2
-    lines = done.stderr.strip().splitlines()
-    assert len(lines) == 1 and lines[0].startswith("refused: ")
-    assert all(word in lines[0] for word in ("params/bad.yml", *words)), lines[0]
-    assert not (smoke_site.root / "runs" / "bad" / "artifacts").exists()
-
-
-def teach(root, command):
-    environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
-    arguments = [sys.executable, "-m", "bookmaker.teaching", command, "--profile", "smoke"]
-    return subprocess.run(
-        arguments, cwd=root, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS
-    )
-
-
 def test_students_get_every_chapter_without_its_solutions(smoke_site):
-    done = teach(smoke_site.root, "student")
+    done = make(smoke_site.root, "student", "--profile", "smoke")
     assert done.returncode == 0, done.stderr
     copies = sorted((smoke_site.root / "runs/smoke/student/notebooks").glob("*.ipynb"))
     assert sorted(chain.slug_of(path.name) for path in copies) == sorted(chain.SLUGS)
@@ -327,7 +297,7 @@ def right_answers(folder, slug):
 
 
 def test_the_quizzes_hold_the_numbers_of_the_run(smoke_site):
-    done = teach(smoke_site.root, "quizzes")
+    done = make(smoke_site.root, "quizzes", "--profile", "smoke")
     assert done.returncode == 0, done.stderr
     folder = smoke_site.root / "build" / "quizzes"
     assert sorted(path.stem for path in folder.glob("*.gift")) == sorted(chain.SLUGS)
