@@ -46,19 +46,19 @@ def text(root: Path, file: str) -> str:
     """Return what a file of the repository says.
 
     Raises:
-        InvalidParameter: it is no text in UTF-8.
+        InvalidParameter: it is not text in UTF-8.
     """
     try:
         return (root / file).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidParameter(f"{file}: must be text in UTF-8; byte {error.start + 1} is none") from error
+        raise InvalidParameter(f"{file}: must be text in UTF-8, and byte {error.start + 1} is not") from error
 
 
 def mapping(root: Path, file: str) -> dict[str, Any]:
     """Return the mapping in a YAML file of the repository.
 
     Raises:
-        InvalidParameter: it is no mapping of names to values.
+        InvalidParameter: it does not map names to values.
     """
     said = text(root, file)
     try:
@@ -102,7 +102,7 @@ def contents(root: Path) -> dict[str, Any]:
 
 
 def index(root: Path) -> dict[str, list[str]]:
-    """Return the terms of the search by chapter, none where there is no file.
+    """Return the terms of the search by chapter; empty if the file is missing.
 
     Raises:
         InvalidParameter: `book/index.yml` is something else, or a term would be more than one entry.

@@ -185,8 +185,8 @@ def git(root: Path, *words: str) -> str:
     """Return what git prints about the repository in the folder `root`, whatever the environment names.
 
     Raises:
-        OSError: there is no git.
-        CalledProcessError: it fails, as where there is no repository.
+        OSError: git is not installed.
+        CalledProcessError: it fails, for example because `root` is not a repository.
     """
     ours = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = ["git", "--git-dir=.git", *words]

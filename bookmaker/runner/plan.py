@@ -70,7 +70,7 @@ class Job:
 
     @property
     def mark(self) -> str:
-        """What the run's rule makes; hidden, so that it is no artifact."""
+        """What the run's rule makes; hidden, so that it does not count as an artifact."""
         return f"runs/{self.profile}/artifacts/{self.artifacts}/{MARK}"
 
     @property

@@ -206,7 +206,7 @@ def run(root: Path, job: Job, *, hours: float = 24.0) -> None:
     with commands.exclusive(root / "runs" / job.profile / ".locks" / job.rule, f"run {job.title}", wait=60):
         if not planning.stale(root, job):
             planning.mark(root, job, planning.record(root, job)["artifacts"])
-            say(job.profile, f"{job.title} kept: all that it reads is as it was")
+            say(job.profile, f"{job.title} kept: all that it reads is unchanged")
             return
         for place in (root / job.sentinel, folder, root / job.notebook, root / job.failed):
             files.remove(place)

@@ -69,7 +69,7 @@ def _several(failure: str, problems: list[str], where: str) -> str:
 
 def _lead_on(page: Path, target: str) -> None:
     """Write a page that leads on to `target`, an address as the page sees it."""
-    # An empty icon, or browsers ask for one in vain.
+    # An empty icon: browsers would ask for one that is not there.
     head = f'<meta charset="utf-8"><title>{TITLE}</title><link rel="icon" href="data:,">'
     refresh = f'<meta http-equiv="refresh" content="0; url={target}">'
     body = f'<body><a href="{target}">{TITLE}</a></body>'

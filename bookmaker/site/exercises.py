@@ -96,7 +96,7 @@ def without_solutions(
 
     Args:
         cells: of the chapter; the words of a solution are taken out of them in place.
-        instead: returns the cells that stand in place of a solution's code.
+        instead: returns the cells that replace a solution's code.
         kinds: of directives that are taken out.
         chapter: whose cells they are, for the message.
 
