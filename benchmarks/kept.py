@@ -1,5 +1,6 @@
 """What the programs of this folder share: results that are kept line by line, and a process to time in."""
 
+import argparse
 import json
 import os
 import platform
@@ -17,6 +18,13 @@ from privhelpers.results.reference import FOLDER
 ROOT = Path(__file__).parents[1]
 
 Key = tuple[str | int | float, ...]
+
+
+def options_of(description: str) -> argparse.ArgumentParser:
+    """Return a parser of options that prints a program's own description as it stands."""
+    return argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
 
 
 def rows_of(path: Path) -> dict[Key, dict]:

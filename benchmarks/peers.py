@@ -6,7 +6,6 @@ never compared. Epsilon is that of the found noise multiplier by PLD, which show
 Before attacks are timed, both sides must write texts of one length, and give a note one score.
 """
 
-import argparse
 import logging
 import time
 import warnings
@@ -30,6 +29,7 @@ REPORT = {"sample_rate": 4 / 1500, "steps": 1875, "delta": 1e-5}
 LONGER = {"sample_rate": 0.01, "steps": 10_000, "delta": 1e-5}
 SETTINGS = [(1.0, REPORT), (10.0, REPORT), (1.0, LONGER), (5.0, LONGER)]
 PER_PROMPT, SAMPLING = 100, models.Sampling()
+ROUNDS = 3  # turns of each method
 ONE = "one text at a time"
 Search = Callable[..., float]
 
@@ -164,12 +164,6 @@ def attacks(rounds: int) -> pd.DataFrame:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", choices=("calibration", "attacks"))
-    parser.add_argument("--rounds", type=int, default=3, help="turns of each method")
-    asked = parser.parse_args()
     settle()
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
@@ -177,9 +171,8 @@ def main() -> None:
     warnings.simplefilter("ignore", UserWarning)  # Opacus' remark on its last order
     print(machine(), versions())
     for measure in (calibration, attacks):
-        if asked.only in (None, measure.__name__):
-            table = measure(asked.rounds)
-            print(f"\n{measure.__name__}\n{table.to_string(float_format=lambda value: f'{value:.4g}')}")
+        table = measure(ROUNDS)
+        print(f"\n{measure.__name__}\n{table.to_string(float_format=lambda value: f'{value:.4g}')}")
 
 
 if __name__ == "__main__":

@@ -9,13 +9,12 @@ best that each size can do. The public checkpoint of each size is the never-trai
 line by line in `build/` first, so that a run which was cut off goes on where it stopped.
 """
 
-import argparse
 import time
 from pathlib import Path
 
 import numpy as np
 import torch
-from kept import Key, go_on
+from kept import Key, go_on, options_of
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from bookmaker.runner.fingerprint import commit, machine, versions
@@ -115,8 +114,8 @@ def measure(key: Key) -> dict:
     }
 
 
-def keep(rows: dict[Key, dict], profile: str, root: Path) -> Path:
-    """Write what was measured, and how, where a chapter reads it; return the folder."""
+def keep(rows: dict[Key, dict], profile: str, root: Path) -> None:
+    """Write what was measured, and how, where a chapter reads it."""
     settings = parse_yaml((PARAMS / f"{profile}.yml").read_text(encoding="utf-8"))
     store = Store(root / FOLDER / "size", "size")
     kept = [{"size": size, "seed": seed} | row for (_, size, seed), row in rows.items()]
@@ -133,21 +132,17 @@ def keep(rows: dict[Key, dict], profile: str, root: Path) -> Path:
         | {"canaries": {"least_copies": MANY}},
     }
     store.write_json(f"about/{ABOUT}", about)
-    return store.root
 
 
 def main() -> None:
     """Measure what is missing and keep all of it with the book."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kept", default="build/size.jsonl", type=Path)
+    parser = options_of(__doc__)
     parser.add_argument("--profile", default="course", help="a file of params/ without its ending")
-    parser.add_argument("--sizes", nargs="+", default=SIZES)
-    parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS)
     args = parser.parse_args()
     torch.set_num_threads(1)  # so that two runs at the same time measure the same
-    keys = [(args.profile, size, seed) for seed in args.seeds for size in args.sizes]
-    rows = go_on(args.kept, keys, measure, "sizes")
-    print(keep(rows, args.profile, PARAMS.parent).relative_to(PARAMS.parent))
+    keys = [(args.profile, size, seed) for seed in SEEDS for size in SIZES]
+    rows = go_on(Path("build/size.jsonl"), keys, measure, "sizes")
+    keep(rows, args.profile, PARAMS.parent)
 
 
 if __name__ == "__main__":

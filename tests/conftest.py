@@ -20,12 +20,15 @@ from privaudit import console
 ROOT = Path(__file__).parents[1]
 # Files that read the smoke profile. The first begins it before all else; the others wait for it, so that
 # they begin when most is done.
-SMOKE_FILES = ("tests/book/test_browser.py", "tests/nightly/test_decks.py", "tests/notebooks/test_chain.py")
+SMOKE_FILES = (
+    *("tests/book/test_browser.py", "tests/book/test_quiz.py"),
+    *("tests/nightly/test_decks.py", "tests/notebooks/test_chain.py"),
+)
 ROOMS = ("tests/privhelpers/", "tests/privaudit/", "tests/bookmaker/")
 # Files that take minutes, which no process shall begin when the others are about to end.
 LONG_FILES = (
-    *("tests/bookmaker/test_site_pdf.py", "tests/privaudit/test_audit_command.py"),
-    *("tests/mutants/test_mutants.py", "tests/privaudit/test_audit_truth.py"),
+    *("tests/mutants/test_mutants.py", "tests/privaudit/test_audit_command.py"),
+    "tests/privaudit/test_audit_truth.py",
     *("tests/privaudit/test_session.py", "tests/privaudit/test_loading.py"),
     *("tests/privaudit/test_adapters.py", "tests/privaudit/test_directions.py"),
 )

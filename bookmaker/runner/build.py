@@ -38,6 +38,7 @@ UNKNOWN_ENDS = ("LAUNCH_FAILED", "REVOKED", "SPECIAL_EXIT")
 LEFT_TO_SLURM = 120.0  # seconds in which a preempted job may return to the queue
 SLURM_SAID = re.compile(r"Error in rule (\S+?)/(\S+):\n +message: (?!None)(.+)")
 PLANNED = re.compile(r"(\S+) +1\n")  # a line of Snakemake's table of what it will run
+STARTED = re.compile(r"(?:local)?rule (\S+):\n")
 FINISHED = re.compile(r"Finished jobid: \d+ \(Rule: (\S+)\)")
 
 
@@ -133,6 +134,7 @@ def _snakemake(root: Path, command: list[str], log: Path, plans: list[list[Job]]
     profile, begun, told = plans[0][0].profile, time.monotonic(), 0.0
     todo: dict[str, int] = {}
     done: dict[str, int] = {}
+    started: dict[str, float] = {}  # run -> when
     log.parent.mkdir(parents=True, exist_ok=True)
     streams = {"stdout": 2, "stderr": subprocess.PIPE, "text": True, "errors": "replace"}
     with (
@@ -146,11 +148,18 @@ def _snakemake(root: Path, command: list[str], log: Path, plans: list[list[Job]]
                     todo[found[1]] = seconds[found[1]]
                 elif line.startswith("total "):
                     say(profile, f"{counted(len(todo), 'run', 'runs')} to make, of {len(seconds)}")
+                elif found := STARTED.fullmatch(line):
+                    started[found[1]] = time.monotonic()
                 elif (found := FINISHED.match(line)) and found[1] in todo:
                     done[found[1]] = todo.pop(found[1])
-                    passed = time.monotonic() - begun
+                    now = time.monotonic()
+                    passed = now - begun
                     if passed - told > TOLD_EVERY:
-                        told, left = passed, passed * sum(todo.values()) / sum(done.values())
+                        told = passed
+                        # Runs that are under way count by what they took so far: early on, by far the most.
+                        partly = sum(min(todo[run], now - at) for run, at in started.items() if run in todo)
+                        rate = (sum(done.values()) + partly) / (now - min(started.values()))
+                        left = (sum(todo.values()) - partly) / rate
                         rest = f", about {duration(left)} left" if todo else ""
                         total = len(done) + len(todo)
                         say(profile, f"{len(done)} of {total} runs in {duration(passed)}{rest}")

@@ -11,39 +11,23 @@ from pathlib import Path
 from privhelpers.errors import InvalidParameter, MissingArtifact
 from privhelpers.validate import shown
 
-ANONYMIZATION = "anonymization"
+# Chapters that more than one line of the code names.
 PRIVACY = "differential_privacy"
-COMPOSITION = "composition"
 TESTING = "hypothesis_testing"
-ACCOUNTING = "renyi_accounting"
 RECORDS = "synthetic_records"
 PRETRAINING = "public_pretraining"
 BASELINE = "fine_tuning"
-MECHANICS = "dpsgd_step"
 DPSGD = "private_training"
-LEDGER = "ledger_and_resume"
 UTILITY = "private_utility"
-OPACUS = "opacus"
 EXTRACTION = "extraction"
 MEMORIZATION = "memorization"
-SIDE_BY_SIDE = "side_by_side"
 SHADOWS = "shadow_models"
 MEMBERSHIP = "membership_inference"
-EXPOSED = "who_is_exposed"
-WHITE_BOX = "attention_and_gradients"
-INVERSION = "gradient_inversion"
 AUDITING = "auditing"
 BROKEN = "broken_dpsgd"
-UNCERTAINTY = "uncertainty"
 STATISTICS = "comparison"
 SCRUBBING = "scrubbing"
-UNLEARNING = "unlearning"
 DEFENSES = "defenses"
-HIPAA = "hipaa"
-OTHER_DOCUMENTS = "other_documents"
-REPORT = "report_audit"
-SYNTHETIC = "synthetic_notes"
-REAL = "real_model"
 YOUR_MODEL = "your_model"
 
 # The runs that make the models which no epsilon names; every other model comes from DPSGD.
@@ -73,8 +57,8 @@ class Step:
     seconds: int = 10
 
 
-FOUNDATIONS = (ANONYMIZATION, PRIVACY, COMPOSITION, TESTING, ACCOUNTING)
-ALONE = (MECHANICS, LEDGER, UNCERTAINTY, OTHER_DOCUMENTS)
+FOUNDATIONS = ("anonymization", PRIVACY, "composition", TESTING, "renyi_accounting")
+ALONE = ("dpsgd_step", "ledger_and_resume", "uncertainty", "other_documents")
 TRAINED, ATTACKED = (RECORDS, PRETRAINING, BASELINE, DPSGD), (EXTRACTION, MEMORIZATION, MEMBERSHIP)
 # A run takes one core, also where it trains many models: two processes of one run wait for each other.
 CHAIN = (
@@ -82,7 +66,7 @@ CHAIN = (
     *(Step(slug, priority=30) for slug in FOUNDATIONS),
     # These need nothing and nothing needs them: they run where a core would wait.
     *(Step(slug) for slug in ALONE),
-    Step(INVERSION, seconds=68),
+    Step("gradient_inversion", seconds=68),
     Step(RECORDS, priority=40),
     Step(PRETRAINING, after=(RECORDS,), priority=35, seconds=171),
     # Then what most other runs wait for, the longest way to the end first.
@@ -91,24 +75,24 @@ CHAIN = (
     Step(SHADOWS, after=(RECORDS, PRETRAINING), priority=15, seconds=375),
     Step(UTILITY, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=15, seconds=248),
     # Short here, but of PROFILE=real it is the longest by far.
-    Step(REAL, after=(RECORDS,), priority=22),
+    Step("real_model", after=(RECORDS,), priority=22),
     # Long ones that nothing waits for come before the short ones, which fill both cores to the end.
-    Step(OPACUS, after=(RECORDS, PRETRAINING), priority=6, seconds=56),
-    Step(WHITE_BOX, after=(RECORDS, PRETRAINING), priority=11, seconds=181),
+    Step("opacus", after=(RECORDS, PRETRAINING), priority=6, seconds=56),
+    Step("attention_and_gradients", after=(RECORDS, PRETRAINING), priority=11, seconds=181),
     Step(BROKEN, after=(RECORDS, PRETRAINING, BASELINE), priority=10, seconds=134),
     Step(EXTRACTION, after=(RECORDS, PRETRAINING, BASELINE), per="model", priority=5),
     Step(MEMORIZATION, after=(RECORDS, EXTRACTION), per="model", priority=5),
     Step(MEMBERSHIP, after=(RECORDS, PRETRAINING, BASELINE, SHADOWS), per="model", priority=5),
-    Step(SIDE_BY_SIDE, after=(RECORDS, BASELINE, DPSGD, EXTRACTION, MEMORIZATION), priority=5),
-    Step(EXPOSED, after=(RECORDS, PRETRAINING, SHADOWS, DPSGD, MEMBERSHIP), priority=5),
+    Step("side_by_side", after=(RECORDS, BASELINE, DPSGD, EXTRACTION, MEMORIZATION), priority=5),
+    Step("who_is_exposed", after=(RECORDS, PRETRAINING, SHADOWS, DPSGD, MEMBERSHIP), priority=5),
     Step(AUDITING, after=(DPSGD, MEMORIZATION), priority=5),
     Step(STATISTICS, after=(*TRAINED, *ATTACKED, UTILITY, AUDITING, BROKEN), priority=5),
     Step(SCRUBBING, after=(RECORDS,), priority=12, seconds=67),
-    Step(UNLEARNING, after=(RECORDS, PRETRAINING), priority=11, seconds=188),
+    Step("unlearning", after=(RECORDS, PRETRAINING), priority=11, seconds=188),
     Step(DEFENSES, after=(RECORDS, PRETRAINING, SCRUBBING), priority=10, seconds=162),
-    Step(HIPAA, after=(STATISTICS, *TRAINED, *ATTACKED, UTILITY), priority=5),
-    Step(REPORT, after=(STATISTICS, EXTRACTION, UTILITY, AUDITING), priority=5),
-    Step(SYNTHETIC, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=6, seconds=83),
+    Step("hipaa", after=(STATISTICS, *TRAINED, *ATTACKED, UTILITY), priority=5),
+    Step("report_audit", after=(STATISTICS, EXTRACTION, UTILITY, AUDITING), priority=5),
+    Step("synthetic_notes", after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=6, seconds=83),
     Step(YOUR_MODEL, after=(RECORDS, BASELINE), priority=6, seconds=74),
 )
 SLUGS = tuple(step.slug for step in CHAIN)

@@ -56,7 +56,7 @@ def _run(root: Path, options: argparse.Namespace) -> None:
     from bookmaker.runner import run  # papermill takes a third of a second to load
 
     job = planning.upto(planning.jobs(root, options.profile), options.job)[-1]
-    run.run(root, job, hours=options.limit, needed=options.needed)
+    run.run(root, job, hours=options.limit)
 
 
 def _collect(root: Path, options: argparse.Namespace) -> None:
@@ -94,8 +94,8 @@ def _parser() -> argparse.ArgumentParser:
     names = parser.add_subparsers(dest="command", required=True)
     for name, action, text in (
         ("check", _check, "check every parameter of a profile and print its runs"),
-        ("verify", _verify, "say whether runs, manifest, site and PDF, or a bundle, are as made"),
-        ("run", _run, "run one notebook (called by Snakemake)"),
+        ("verify", _verify, "say whether runs, manifest and site, or a bundle, are as made"),
+        ("run", _run, "run one notebook unless it is up to date (called by Snakemake)"),
         ("collect", _collect, "write manifest.json and summary.json (called by Snakemake)"),
         ("book", _book, "run what is out of date, then build the site"),
         ("reference", _reference, "keep the results of a profile's complete run in reference/"),
@@ -111,7 +111,6 @@ def _parser() -> argparse.ArgumentParser:
             )
         if name == "run":
             command.add_argument("--job", required=True, help="name of the run, as `check` prints it")
-            command.add_argument("--needed", action="store_true", help="unless it is up to date")
         if name in ("run", "book"):
             command.add_argument("--limit", type=commands.hours, default="", help="hours of a cell, or 24")
         if name == "book":

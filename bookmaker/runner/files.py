@@ -18,8 +18,6 @@ from privhelpers.validate import shown
 
 INDEX = "book/index.yml"
 MOST_BYTES = 10_000_000  # of a list of hashes, and of a record, a manifest, or a summary
-# Text to our reader, a truth value to jupyter-book's.
-_TRUTH = re.compile(r"^[^#'\"\n]*:[ \t]+(yes|no|on|off)[ \t]*(#.*)?$", re.IGNORECASE | re.MULTILINE)
 # What would end an entry of Sphinx's index, or begin one of another kind.
 _NOT_IN_A_TERM = re.compile(
     r"[\x00-\x1f\x7f-\xa0\u2028\u2029,;!`]|^\s*(single|pair|double|triple|see|seealso|module|keyword|operator|object|"
@@ -44,35 +42,23 @@ def files(folder: Path, pattern: str = "**/*") -> list[Path]:
     )
 
 
-def check_name(name: str) -> None:
-    """Refuse the name of a file that a list of hashes, with a line for each, cannot hold.
-
-    Raises:
-        InvalidParameter: it is no text in UTF-8, or has a control character, such as a line break.
-    """
-    if re.search(r"[\x00-\x1f\x7f\ud800-\udfff]", name):
-        raise InvalidParameter(
-            f"{inert(name)}: its name has a control character, or is no text in UTF-8; rename it"
-        )
-
-
 def text(root: Path, file: str) -> str:
     """Return what a file of the repository says.
 
     Raises:
-        InvalidParameter: it is no text in UTF-8.
+        InvalidParameter: it is not text in UTF-8.
     """
     try:
         return (root / file).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidParameter(f"{file}: must be text in UTF-8; byte {error.start + 1} is none") from error
+        raise InvalidParameter(f"{file}: must be text in UTF-8, and byte {error.start + 1} is not") from error
 
 
 def mapping(root: Path, file: str) -> dict[str, Any]:
     """Return the mapping in a YAML file of the repository.
 
     Raises:
-        InvalidParameter: it is no mapping of names to values.
+        InvalidParameter: it does not map names to values.
     """
     said = text(root, file)
     try:
@@ -88,11 +74,9 @@ def config(root: Path) -> dict[str, Any]:
     """Return the settings of the site; `html` and `repository` are mappings, empty where they are missing.
 
     Raises:
-        InvalidParameter: `_config.yml` is something else, or has a yes or no without quotes.
+        InvalidParameter: `_config.yml` is something else.
     """
     settings = mapping(root, "_config.yml")
-    if word := _TRUTH.search(text(root, "_config.yml")):
-        raise InvalidParameter(f"_config.yml: {quoted(word[0].strip())}: write true or false, or put quotes")
     for name in ("html", "repository"):
         settings[name] = settings.get(name) or {}
         if not isinstance(settings[name], dict):
@@ -118,7 +102,7 @@ def contents(root: Path) -> dict[str, Any]:
 
 
 def index(root: Path) -> dict[str, list[str]]:
-    """Return the terms of the search by chapter, none where there is no file.
+    """Return the terms of the search by chapter; empty if the file is missing.
 
     Raises:
         InvalidParameter: `book/index.yml` is something else, or a term would be more than one entry.

@@ -29,20 +29,11 @@ PACKAGES = ("privhelpers", "privaudit", "bookmaker")
 KEPT_RESULTS = ("privhelpers/results/reference.py", "reference")  # who reads them, and where they lie
 
 
-def _statements(node: ast.AST) -> Iterator[ast.stmt]:
-    """Yield every statement below a node, however deep; expressions, which hold none, are not entered."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.stmt):
-            yield child
-        if isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)):
-            yield from _statements(child)
-
-
 @functools.cache
 def _imported(code: str, package: str) -> frozenset[str]:
     """Return the modules of our packages that `code` names; `package` resolves its relative imports."""
-    names: set[str] = set()
-    for node in _statements(ast.parse(code)):
+    tree, names = ast.parse(code), set()
+    for node in ast.walk(tree) if "import" in code else ():  # most cells have none
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -194,8 +185,8 @@ def git(root: Path, *words: str) -> str:
     """Return what git prints about the repository in the folder `root`, whatever the environment names.
 
     Raises:
-        OSError: there is no git.
-        CalledProcessError: it fails, as where there is no repository.
+        OSError: git is not installed.
+        CalledProcessError: it fails, for example because `root` is not a repository.
     """
     ours = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = ["git", "--git-dir=.git", *words]

@@ -19,9 +19,9 @@ KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3
 INJECTED = "injected-parameters"  # papermill's tag
 KERNEL_FILE = re.compile(r"[^\s\"']*ipykernel_\d+/\d+\.py")
 UNREADABLE = (ValueError, KeyError, AttributeError, TypeError, RecursionError, nbformat.ValidationError)
-# Of nbformat, where a cell of format 3 is of no kind, and where the format is no number.
+# Of nbformat, if a cell of format 3 has no type, and if the format is not a number.
 UNREADABLE += (NameError, AssertionError)
-COLOR = re.compile(r"(\x1b\[[0-9;]*m)")  # what follows it is no part of a word
+COLOR = re.compile(r"(\x1b\[[0-9;]*m)")  # what follows it is not part of a word
 # Of what was printed: states of a progress bar, each drawn over by the next.
 OVERWRITTEN = re.compile(r"[^\n\r]*\r(?=[^\n\r])")
 
@@ -35,7 +35,7 @@ def _parsed(content: bytes) -> NotebookNode:
 
 
 def _shared(path: Path) -> NotebookNode:
-    """Return the notebook at `path`, which no one may change: a plan reads each one eight times."""
+    """Return the notebook at `path`, cached, because a plan reads each one eight times: do not change it."""
     try:
         return _parsed(path.read_bytes())
     except UNREADABLE as error:
@@ -65,7 +65,7 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
 
 
 def naming(folder: str) -> str:
-    """Return a pattern of a folder's name where a text means it: `/p` is no part of `and/pages` or `</p>`.
+    """Return a pattern of a folder's name where a text means it: `/p` is not part of `and/pages` or `</p>`.
 
     It looks back, since a literal is found fast. After the name of a folder that ends in "/" is anything.
     """

@@ -70,7 +70,7 @@ class Job:
 
     @property
     def mark(self) -> str:
-        """What the run's rule makes; hidden, so that it is no artifact."""
+        """What the run's rule makes; hidden, so that it does not count as an artifact."""
         return f"runs/{self.profile}/artifacts/{self.artifacts}/{MARK}"
 
     @property
@@ -257,15 +257,13 @@ def executed(root: Path, job: Job) -> NotebookNode:
     """Return the notebook of a complete run, as the run left it.
 
     Raises:
-        MissingArtifact: the run is not complete, or its notebook is gone.
-        DamagedArtifact: the notebook or the run's record changed afterwards.
+        MissingArtifact: the run is not complete.
+        DamagedArtifact: the notebook is gone, or it or the run's record changed afterwards.
         RunFailed: a cell failed or never ran.
     """
     done, path = record(root, job), root / job.notebook
-    if not path.is_file():
-        raise MissingArtifact(f"{job.title}: {job.notebook} is missing; {_cure(job)}")
-    if sha256_of(path) != done["page"]:
-        raise DamagedArtifact(f"{job.title}: {job.notebook} changed after the run; {_cure(job)}")
+    if not path.is_file() or sha256_of(path) != done["page"]:
+        raise DamagedArtifact(f"{job.title}: {job.notebook} changed after the run, or is gone; {_cure(job)}")
     notebook = notebooks.read(path)
     notebooks.check_complete(notebook, job.title)
     return notebook

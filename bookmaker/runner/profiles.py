@@ -21,7 +21,6 @@ from privhelpers.errors import InvalidParameter, MissingArtifact
 from privhelpers.text import quoted
 
 SHARED = "shared"
-MOST_BUDGETS = 50  # a plan has some nine runs for each
 
 
 def declared(notebook: Path) -> dict[str, parameters.Parameter]:
@@ -43,23 +42,6 @@ def declared(notebook: Path) -> dict[str, parameters.Parameter]:
     return parameters.declared_in(cells[0], slug)
 
 
-def resolve(notebook: Path, overrides: dict[str, Any], *, where: str = "command line") -> dict[str, Any]:
-    """Return every parameter of a notebook: the overrides, checked, over its defaults, checked too.
-
-    Args:
-        notebook: a source notebook.
-        overrides: values by name.
-        where: the file or command that the overrides come from, for the message.
-
-    Raises:
-        InvalidParameter: in one line, the file, `notebook.parameter = value` and what is allowed.
-    """
-    known, slug = declared(notebook), slug_of(notebook.name)
-    defaults = {name: parameter.default for name, parameter in known.items()}
-    values = parameters.checked(known, defaults, f"notebooks/{notebook.name}, {slug}")
-    return values | parameters.checked(known, overrides, f"{where}, {slug}")
-
-
 @dataclass(frozen=True)
 class Profile:
     """A profile whose every value was checked.
@@ -79,11 +61,22 @@ class Profile:
     epsilons: tuple[float, ...]
 
     def resolve(self, root: Path, slug: str, **planned: Any) -> dict[str, Any]:
-        """Return all parameters of one run; `planned` values go to a notebook that declares their names."""
+        """Return every parameter of one run: the profile's values over the notebook's defaults, all checked.
+
+        Args:
+            root: the repository.
+            slug: of the chapter.
+            planned: values that go to a notebook which declares their names.
+
+        Raises:
+            InvalidParameter: in one line, the file, `notebook.parameter = value` and what is allowed.
+        """
         notebook = source(root, slug)
         known = declared(notebook)
-        values = self.overrides[slug] | {k: v for k, v in planned.items() if k in known}
-        return resolve(notebook, values, where=self.file)
+        defaults = {name: parameter.default for name, parameter in known.items()}
+        given = self.overrides[slug] | {name: value for name, value in planned.items() if name in known}
+        values = parameters.checked(known, defaults, f"notebooks/{notebook.name}, {slug}")
+        return values | parameters.checked(known, given, f"{self.file}, {slug}")
 
 
 def _read(content: bytes, file: str) -> dict[str, dict[str, Any]]:
@@ -134,16 +127,12 @@ def _merge(root: Path, given: dict[str, dict[str, Any]], file: str) -> dict[str,
 def _epsilons(root: Path, given: dict[str, dict[str, Any]], file: str) -> tuple[float, ...]:
     """Return the budgets, each checked against the notebook and none of them given twice."""
     known = declared(source(root, DPSGD))
-    if EPSILON not in known:
-        raise InvalidParameter(f"{DPSGD}: its parameters cell must declare {EPSILON}")
     section = next((name for name in (DPSGD, SHARED) if EPSILON in given.get(name, {})), DPSGD)
     where = f"{file}, {section}"
     value = given.get(section, {}).get(EPSILON, known[EPSILON].default)
     budgets = value if isinstance(value, list) else [value]
     if not budgets:
         raise InvalidParameter(f"{where}.{EPSILON} = []: give at least one budget")
-    if len(budgets) > MOST_BUDGETS:
-        raise InvalidParameter(f"{where}.{EPSILON}: {len(budgets)} budgets; give {MOST_BUDGETS} at most")
     valid = [parameters.checked(known, {EPSILON: budget}, where)[EPSILON] for budget in budgets]
     names = [check_name(model_name(budget)) for budget in valid]
     if doubled := next((n for n in names if names.count(n) > 1), None):

@@ -1,13 +1,11 @@
-"""What is made from all runs of a profile: its manifest, its site, its PDF, and sweeps over profiles.
+"""What is made from all runs of a profile: its manifest and its site.
 
 The manifest follows from the runs' records, so it is compared with them. A site has a list of hashes, and
 `.complete` is the seal of that list, which it names by its place, and of the manifest of the runs that the
 site shows: in `runs/<profile>/site`, `sha256sum -c .complete .sealed` says the same as `python -m bookmaker
-verify`. The seal of a PDF has a line for the site that was printed. A sweep is sealed in the same way, and
-its `runs.sha256` has the hash of the record of each run that its table was made from.
+verify`.
 """
 
-from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,6 @@ from privhelpers.artifacts import (
     first_difference,
     parse_json,
     read_sealed,
-    seal_of,
     sha256_of,
     to_json,
     write_atomic,
@@ -36,8 +33,6 @@ FILES = MANIFEST, SUMMARY = "manifest.json", "summary.json"
 SITES = {True: "site", False: "public"}  # with solutions, and without them
 PDFS = {True: "privai-leak.pdf", False: "privai-leak-public.pdf"}
 COMPLETE, SEALED = ".complete", ".sealed"
-FIRST = ".first"  # a site of the first chapters
-RUNS = "runs.sha256"  # of a sweep, names from the repository on
 HTML = "_build/html"
 DOCTREES = "_build/.doctrees"  # what Sphinx makes the next site from, where a page did not change
 BESIDE = ("_failed", "build.log")  # in the folder of the site, but no part of it; hidden files are not either
@@ -48,11 +43,6 @@ WORTH, NOT_PROTECTED = bundle.WORDS["modes"]["research"], tuple(bundle.WORDS["no
 def site(root: Path, profile: str, *, solutions: bool = True) -> Path:
     """Return the folder of a profile's site; one with solutions and one without lie beside each other."""
     return root / "runs" / profile / SITES[solutions]
-
-
-def sweep(root: Path, name: str) -> Path:
-    """Return the folder of a sweep, which has the name of its profile unless another one was given."""
-    return root / "runs" / "sweeps" / name
 
 
 def _versions(runs: list[dict[str, Any]]) -> dict[str, str]:
@@ -174,33 +164,20 @@ def seal_site(site: Path) -> None:
 
     Args:
         site: its folder, see `site`.
-
-    Raises:
-        InvalidParameter: the list cannot hold the name of a file.
     """
-    found = _files(site)
-    for name in found:
-        files.check_name(name)
-    write_atomic(site / SEALED, "".join(f"{digest}  {name}\n" for name, digest in found.items()).encode())
+    lines = "".join(f"{digest}  {name}\n" for name, digest in _files(site).items())
+    write_atomic(site / SEALED, lines.encode())
     write_atomic(site / COMPLETE, _mark(site).encode())
 
 
-def seal_sweep(root: Path, name: str, jobs: Iterable[Job]) -> None:
-    """Write down the record of every run of a sweep by its hash, and seal the sweep's folder.
-
-    Args:
-        root: the repository.
-        name: of the sweep.
-        jobs: the runs that its table was made from.
-    """
-    lines = "".join(f"{sha256_of(root / job.sentinel)}  {job.sentinel}\n" for job in jobs)
-    write_atomic(sweep(root, name) / RUNS, lines.encode())
-    seal_site(sweep(root, name))
-
-
-def site_difference(site: Path) -> str:
-    """Return the first file of a site that is not as it was when the site was sealed, or ""."""
+def site_damage(site: Path) -> str:
+    """Return what is wrong with a site that has the mark of a complete one, or ""."""
     try:
+        found, wanted = files.read(site / COMPLETE).decode("utf-8", "replace"), _mark(site)
+        if found.partition("\n")[0] != wanted.partition("\n")[0]:
+            return f"{SEALED} changed after it was made, or belongs to another site"
+        if found != wanted:
+            return f"it shows other runs than {MANIFEST}"
         changed = first_difference(files.listed(site / SEALED), _files(site))
     except DamagedArtifact as error:
         return str(error)
@@ -209,26 +186,9 @@ def site_difference(site: Path) -> str:
     return changed and f"{changed} after it was made"
 
 
-def site_damage(site: Path) -> str:
-    """Return what is wrong with a site, or a sweep, that has the mark of a complete one, or ""."""
-    if site.is_symlink():
-        return "it is a link to another folder"
-    try:
-        found, wanted = files.read(site / COMPLETE).decode("utf-8", "replace"), _mark(site)
-        if found.partition("\n")[0] != wanted.partition("\n")[0]:
-            return f"{SEALED} changed after it was made, or belongs to another site"
-        if found != wanted:
-            return f"it shows other runs than {MANIFEST}"
-    except DamagedArtifact as error:
-        return str(error)
-    return site_difference(site)
-
-
-def site_command(target: str, profile: str, solutions: bool) -> str:
-    """Return how a user asks for a site of a profile, or for its PDF."""
-    if target == "pdf":
-        return f"`python -m bookmaker pdf --profile {profile}{'' if solutions else ' --solutions no'}`"
-    return f"`make {target} PROFILE={profile}{'' if solutions else ' SOLUTIONS=no'}`"
+def site_command(profile: str, solutions: bool) -> str:
+    """Return the command that builds a site of a profile."""
+    return f"`make book PROFILE={profile}{'' if solutions else ' SOLUTIONS=no'}`"
 
 
 def finished(root: Path, profile: str, *, solutions: bool) -> Path:
@@ -239,27 +199,9 @@ def finished(root: Path, profile: str, *, solutions: bool) -> Path:
         DamagedArtifact: it changed, or is of other runs; the message says what makes it again.
     """
     place = site(root, profile, solutions=solutions)
-    cure = f"run {site_command('book', profile, solutions)}"
+    cure = f"run {site_command(profile, solutions)}"
     if not (place / COMPLETE).is_file():
         raise MissingArtifact(f"there is no finished site of profile {profile}; {cure}")
     if wrong := site_damage(place):
         raise DamagedArtifact(f"the site of profile {profile}: {wrong}; {cure}")
     return place
-
-
-def write_pdf(site: Path, place: Path, data: bytes) -> None:
-    """Write the PDF of a site, its hash, and that of the site's list."""
-    write_sealed(place, data)
-    seal = seal_of(place)
-    write_atomic(seal, seal.read_bytes() + f"{sha256_of(site / SEALED)}  {site.name}/{SEALED}\n".encode())
-
-
-def pdf_damage(site: Path, place: Path) -> str:
-    """Return what is wrong with the PDF of a site, or ""."""
-    try:
-        digest = check_seal(place, place.name)
-        lines = files.read(seal_of(place)).decode("utf-8", "replace")
-        printed = f"{digest}  {place.name}\n{_digest(site / SEALED)}  {site.name}/{SEALED}\n"
-    except DamagedArtifact as error:
-        return f"{place.name}: {error}"
-    return "" if lines == printed else f"{place.name}: was printed from another site than {site.name}/"

@@ -187,14 +187,15 @@ def _reason(error: BaseException) -> list[str]:
     return [line for line in lines if line.strip(" -")][-SHOWN_LINES:]
 
 
-def run(root: Path, job: Job, *, hours: float = 24.0, needed: bool = False) -> None:
-    """Run one job; afterwards its record and its mark exist, or the call has raised and nothing is published.
+def run(root: Path, job: Job, *, hours: float = 24.0) -> None:
+    """Run one job, unless it is up to date now that all that it reads is there.
+
+    Afterwards its record and its mark exist, or the call has raised and nothing is published.
 
     Args:
         root: the repository.
         job: one of `plan.jobs`.
         hours: that a cell may take.
-        needed: keep a run that is up to date, now that all that it reads is there.
 
     Raises:
         RunFailed: the notebook failed, ended early, reached the limit, or wrote a file without its hash.
@@ -203,9 +204,9 @@ def run(root: Path, job: Job, *, hours: float = 24.0, needed: bool = False) -> N
     folder = store.path(job.artifacts)
     # The kernel of a run that was killed a moment ago may take a second to end.
     with commands.exclusive(root / "runs" / job.profile / ".locks" / job.rule, f"run {job.title}", wait=60):
-        if needed and not planning.stale(root, job):
+        if not planning.stale(root, job):
             planning.mark(root, job, planning.record(root, job)["artifacts"])
-            say(job.profile, f"{job.title} kept: all that it reads is as it was")
+            say(job.profile, f"{job.title} kept: all that it reads is unchanged")
             return
         for place in (root / job.sentinel, folder, root / job.notebook, root / job.failed):
             files.remove(place)

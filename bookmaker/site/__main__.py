@@ -6,7 +6,6 @@ A refusal is one line on stderr and exit code 2; a site that does not build is e
 import argparse
 import os
 import sys
-import time
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,7 +15,7 @@ from bookmaker.runner import published
 from bookmaker.runner.commands import die_with_parent, exclusive, port
 from bookmaker.site import _pdf
 from bookmaker.site._build import build
-from privaudit.console import duration, guarded, one_line, say
+from privaudit.console import guarded, one_line, say
 from privhelpers.artifacts import check_name, repository_root
 from privhelpers.errors import InvalidParameter
 
@@ -41,14 +40,6 @@ def _server(root: Path, profile: str, port: int, solutions: bool) -> ThreadingHT
         raise InvalidParameter(f"PORT={port}: {error.strerror}; name another one") from error
     say(profile, f"{html.relative_to(root)} at http://localhost:{port} until Ctrl-C")
     return made
-
-
-def _print(root: Path, profile: str, solutions: bool) -> None:
-    """Print the book and say where it is."""
-    clock = time.monotonic()
-    place = _pdf.write(root, profile, solutions=solutions)
-    size, passed = place.stat().st_size / 1e6, duration(time.monotonic() - clock)
-    say(profile, f"printed in {passed}: {place.relative_to(root)}, {size:.1f} MB")
 
 
 def _command(arguments: list[str] | None = None) -> int:
@@ -78,7 +69,8 @@ def _command(arguments: list[str] | None = None) -> int:
     solutions = options.solutions != "no"
     with exclusive(lock, f"the site of profile {options.profile}", wait=60):
         if options.command == "pdf":
-            _print(root, options.profile, solutions)
+            place = _pdf.write(root, options.profile, solutions=solutions)
+            say(options.profile, f"printed: {place.relative_to(root)}, {place.stat().st_size / 1e6:.1f} MB")
         else:
             build(root, plan, solutions=solutions)
     return 0

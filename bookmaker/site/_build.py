@@ -69,7 +69,7 @@ def _several(failure: str, problems: list[str], where: str) -> str:
 
 def _lead_on(page: Path, target: str) -> None:
     """Write a page that leads on to `target`, an address as the page sees it."""
-    # An empty icon, or browsers ask for one in vain.
+    # An empty icon: browsers would ask for one that is not there.
     head = f'<meta charset="utf-8"><title>{TITLE}</title><link rel="icon" href="data:,">'
     refresh = f'<meta http-equiv="refresh" content="0; url={target}">'
     body = f'<body><a href="{target}">{TITLE}</a></body>'
@@ -102,7 +102,7 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
             is no `.complete`.
     """
     site = published.site(root, plan[0].profile, solutions=solutions)
-    cure = f"run {published.site_command('book', plan[0].profile, solutions)}"
+    cure = f"run {published.site_command(plan[0].profile, solutions)}"
     (site / published.COMPLETE).unlink(missing_ok=True)
     for job in plan:
         if (root / job.sentinel).is_file() and (why := planning.stale(root, job)):

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from bookmaker.runner import chain, published
-from bookmaker.site._markdown import code, table, words
+from bookmaker.site._markdown import table, words
 from privhelpers.artifacts import Store
 from privhelpers.results import Results
 from privhelpers.text import in_words
@@ -34,14 +34,6 @@ of canaries, those that were planted beside those that were kept out.
 The training set is the clinical one, also on the card of the public checkpoint, which saw none of it.
 An AUC of the training set compares its notes with those of people held out; an AUC of people held out
 compares them with each other.
-"""
-OTHERS = """
-## Other models
-
-Their chapters say what they were made from; no one attacks them, and no patient was promised anything.
-Shadow models, models of single experiments and the pretrained model of {ref}`nb-real` are not kept: their
-chapters make them again.
-
 """
 DIGITS, HASH = 4, 12  # of a number, and of a hash, which the manifest has in full
 PEOPLE = {"member": "the training set", "control": "people held out"}
@@ -117,21 +109,8 @@ def _measured(rows: list[dict[str, Any]]) -> str:
     return table(("measure", "notes of", "value", level, "n", "distinct texts", "clusters"), shown)
 
 
-def _others(manifest: dict[str, Any], carded: set[str]) -> str:
-    """Return a table of the models that were kept and have no card."""
-    rows = [
-        (code(f"{rule}/{file}"), f"{{doc}}`/notebooks/{run['notebook']}`", f"`{digest[:HASH]}...`")
-        for rule, run in manifest["runs"].items()
-        for file, digest in run["artifacts"].items()
-        if (file.endswith("model.safetensors") or file == "ner/ner/model") and digest not in carded
-    ]
-    return OTHERS + (table(("weights", "chapter", "SHA-256"), rows) if rows else "")
-
-
 def model_cards(root: Path, manifest: dict[str, Any]) -> str:
-    """Return the page `book/model_cards.md`: a card for every model that a run kept.
-
-    What the comparison compared has its measurements beside the card.
+    """Return the page `book/model_cards.md`: a card for every model that the comparison compared.
 
     Args:
         root: the repository.
@@ -145,7 +124,7 @@ def model_cards(root: Path, manifest: dict[str, Any]) -> str:
     if runs.comparison:
         rows = store.read_jsonl("comparison/measurements.jsonl")
     data = manifest["runs"][chain.RECORDS]["artifacts"]
-    cards, carded = [], set()
+    cards = []
     for model in sorted(runs.comparison, key=list(dict.fromkeys(row["model"] for row in rows)).index):
         slug = chain.MAKERS.get(model, chain.DPSGD)
         rule, folder = (slug, model) if model in chain.MAKERS else (f"{slug}_{model}", "model")
@@ -153,7 +132,6 @@ def model_cards(root: Path, manifest: dict[str, Any]) -> str:
         run = manifest["runs"][rule]
         config = store.read_json(f"{place}/{folder}/config.json")
         weights = run["artifacts"][f"{folder}/model.safetensors"]
-        carded.add(weights)
         text = "public.jsonl" if model == "public" else "train.jsonl"
         start = "random weights" if model == "public" else "the public checkpoint"
         facts = [
@@ -167,4 +145,4 @@ def model_cards(root: Path, manifest: dict[str, Any]) -> str:
         cards.append(f"\n## {in_words(model)}\n\n{table(('', 'this model'), facts)}\n{measured}")
     said = "\n".join(f"- {one}" for one in published.NOT_PROTECTED)
     intro = INTRO.replace("{worth}", published.WORTH).replace("{not_protected}", said)
-    return intro + "".join(cards) + _others(manifest, carded)
+    return intro + "".join(cards)

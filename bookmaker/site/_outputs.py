@@ -26,7 +26,7 @@ ul ol li dl dt dd small h2 h3 h4 h5
 """
 TAGS = set(_NAMES.split())
 ATTRIBUTES = {
-    "*": {"class", "style"},
+    "*": {"style"},
     "th": {"colspan", "rowspan", "scope", "valign"},
     "td": {"colspan", "rowspan", "valign"},
 }
@@ -46,18 +46,11 @@ NUMBER = re.compile(
 MISSING = {"none", "no", "undefined", "unknown", "no bound", "nothing varied"}  # of a number
 
 
-def _known_classes(tag: str, name: str, value: str) -> str | None:
-    """Return an attribute as a page may have it; None drops it."""
-    if name == "class":
-        return " ".join(word for word in value.split() if word in CLASSES) or None
-    return value
-
-
 CLEANER = nh3.Cleaner(
     tags=TAGS,
     attributes=ATTRIBUTES,
     clean_content_tags={"style"},  # text of every other tag that goes stays, as text
-    attribute_filter=_known_classes,
+    allowed_classes=dict.fromkeys(TAGS, CLASSES),
     filter_style_properties=PROPERTIES,
     set_tag_attribute_values=BOX,
 )

@@ -13,7 +13,7 @@ from bookmaker.runner import published
 from bookmaker.site._build import FIRST_PAGE, TITLE
 from privaudit import console
 from privhelpers import __version__
-from privhelpers.artifacts import parse_yaml
+from privhelpers.artifacts import parse_yaml, write_sealed
 from privhelpers.errors import RunFailed
 
 SUMMARY = "Teaching, measuring and auditing the privacy of language models fine-tuned on clinical notes."
@@ -125,5 +125,5 @@ def write(root: Path, profile: str, *, solutions: bool = True) -> Path:
     front = [TITLE, SUMMARY, f"Version {__version__}, made from the runs of profile {profile}"]
     made = render(site / "_build" / "html", {"parts": parts(site), "title": TITLE, "front": front})
     place = root / "runs" / profile / published.PDFS[solutions]
-    published.write_pdf(site, place, made)
+    write_sealed(place, made)
     return place

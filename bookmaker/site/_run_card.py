@@ -29,18 +29,13 @@ def duration(seconds: float) -> str:
     return console.duration(seconds).replace(" ", NO_BREAK)
 
 
-def _cost(run: dict[str, Any]) -> tuple[str, ...]:
-    """Return what a run took: time, processor time, memory."""
-    cpu, memory = run.get("cpu_seconds"), run.get("peak_memory_mib")
-    return duration(run["seconds"]), duration(cpu) if cpu else "", f"{memory:,} MiB" if memory else ""
-
-
 def _runs(runs: dict[str, Any]) -> str:
     rows = [
         (
             words(run["notebook"]),
             words(in_words(run["model"])) if run["model"] else "",
-            *_cost(run),
+            *(duration(run[kind]) for kind in ("seconds", "cpu_seconds")),
+            f"{run['peak_memory_mib']:,} MiB",
             str(len(run["artifacts"])),
         )
         for run in runs.values()

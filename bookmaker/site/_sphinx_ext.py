@@ -42,26 +42,16 @@ HEAVY = re.compile(
 )
 
 
-def _mathjax_source() -> Path:
-    """Return the folder of MathJax 3 inside its wheel."""
-    spec = importlib.util.find_spec("sphinx-mathjax-offline")
-    if spec is None or spec.origin is None:
-        raise ModuleNotFoundError("sphinx-mathjax-offline is not installed; run `make book`")
-    return Path(spec.origin).parent / "static" / "mathjax"
-
-
 def _copy_mathjax(app: Sphinx, error: Exception | None) -> None:
     """Put MathJax beside the pages that were built."""
     if error is not None or app.builder.format != "html":
         return
-    source, place = _mathjax_source(), Path(app.outdir, "_static", "mathjax")
+    source = Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax"
     for name in MATHJAX:
-        old, new = source / name, place / name
-        if new.exists() or not old.exists():
-            continue
+        old, new = source / name, Path(app.outdir, "_static", "mathjax", name)
         new.parent.mkdir(parents=True, exist_ok=True)
         if old.is_dir():
-            shutil.copytree(old, new)
+            shutil.copytree(old, new, dirs_exist_ok=True)
         else:
             shutil.copy2(old, new)
 

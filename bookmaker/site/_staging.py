@@ -182,7 +182,6 @@ def _written(root: Path, toc: dict[str, Any], solutions: bool = True) -> dict[st
     files["_toc.yml"] = yaml.safe_dump(toc, allow_unicode=True, sort_keys=False).encode()
     for path in author.files(root / "book"):
         name = path.relative_to(root).as_posix()
-        author.check_name(name)
         files[name] = path.read_bytes()
         if path.suffix in (".md", ".yml"):
             files[name] = PERCENT.sub("\u00a0%", author.text(root, name)).encode()  # in UTF-8, or refused

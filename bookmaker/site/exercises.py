@@ -34,13 +34,11 @@ class Exercise:
     """One exercise of a chapter.
 
     Attributes:
-        chapter: slug of the notebook.
         label: of the exercise.
         title: "" without one.
         cells: numbers of the solution's code cells among all cells of the notebook, from 0.
     """
 
-    chapter: str
     label: str
     title: str
     cells: tuple[int, ...]
@@ -98,7 +96,7 @@ def without_solutions(
 
     Args:
         cells: of the chapter; the words of a solution are taken out of them in place.
-        instead: returns the cells that stand in place of a solution's code.
+        instead: returns the cells that replace a solution's code.
         kinds: of directives that are taken out.
         chapter: whose cells they are, for the message.
 
@@ -146,4 +144,4 @@ def exercises(notebook: NotebookNode, chapter: str) -> list[Exercise]:
             elif label not in titles:
                 raise DamagedArtifact(f"{chapter}: the solution of {shown(label)} has no exercise above it")
             current = label
-    return [Exercise(chapter, label, title, tuple(cells[label])) for label, title in titles.items()]
+    return [Exercise(label, title, tuple(cells[label])) for label, title in titles.items()]

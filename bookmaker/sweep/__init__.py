@@ -1,6 +1,6 @@
 """Many runs of the chain in one schedule, and everything they measured in one table.
 
-cells = grid.cells("smoke", architectures=["tiny-gpt2"], seeds=[0, 1])
-grid.write(root, cells, epsilons=[1, 8])          # one small profile for each cell
-results.write(root, cells, path)                  # results.parquet, one row a measurement
+cells = _grid.cells("smoke", architectures=["tiny-gpt2"], seeds=[0, 1])
+_grid.write(root, cells, _grid.files(root, cells, epsilons=[1, 8]))   # a profile for each cell
+_results.collect(root, cells)                                         # results.parquet, one row a measurement
 """

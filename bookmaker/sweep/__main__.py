@@ -8,11 +8,11 @@ import os
 import sys
 import time
 
-from bookmaker.runner import build, plan, published
+from bookmaker.runner import build
 from bookmaker.runner.commands import count, die_with_parent, exclusive, hours, words
 from privaudit.console import guarded, one_line, say
-from privhelpers.artifacts import check_name, repository_root
-from privhelpers.errors import DamagedArtifact, InvalidParameter
+from privhelpers.artifacts import check_name, repository_root, write_atomic, write_sealed
+from privhelpers.errors import InvalidParameter
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -24,7 +24,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cores", type=count, help="of the whole sweep; on a cluster, jobs at once")
     parser.add_argument("--cluster", help="where the runs go: a folder of cluster/; default: here")
     parser.add_argument("--limit", type=hours, default="", help="hours that a cell may take; default: 24")
-    parser.add_argument("--name", help="of the folder under runs/sweeps/; default: the profile")
     return parser
 
 
@@ -38,30 +37,25 @@ def _sweep(options: argparse.Namespace) -> int:
 
     if not options.epsilons:
         raise InvalidParameter('name the budgets: make sweep EPSILONS="1 8" SEEDS="0 1"')
-    name = check_name(options.name or options.profile)
+    name = check_name(options.profile)
     architectures = options.architectures or [_grid.architecture(root, options.profile)]
     cells = _grid.cells(options.profile, architectures=architectures, seeds=options.seeds or [0])
-    names, folder = [cell.profile for cell in cells], published.sweep(root, name)
+    names, folder = [cell.profile for cell in cells], root / "runs" / "sweeps" / name
     where = {"cores": options.cores, "cluster": options.cluster, "limit": options.limit}
     build.where(root, options.cluster, options.cores)  # refused before anything is written
     files = _grid.files(root, cells, epsilons=options.epsilons)
-    # Beside its folder, which a sweep that is refused or fails leaves as it was: there, or not there.
+    # Beside its folder, so that a sweep that is refused or fails leaves the folder as it was.
     lock = folder.with_name(f".{name}.lock")
     with exclusive(lock, f"sweep {name}"), build.alone(root, names):
         plans = _grid.write(root, cells, files)
-        (folder / published.COMPLETE).unlink(missing_ok=True)
         if code := build.chain(root, plans, targets=_grid.targets(plans), **where):
             return code
-        made = [job for jobs in plans for job in jobs if (root / job.mark).is_file()]
-        for job in made:
-            if wrong := plan.damage(root, job):
-                raise DamagedArtifact(f"{job.profile}, {job.title}: {wrong}; start the sweep again")
         from bookmaker.sweep import _gallery, _results
 
         table = _results.collect(root, cells)
-        _results.write(table, folder / "results.parquet")
-        path = _gallery.write(table, folder / "gallery", name)
-        published.seal_sweep(root, name, made)
+        write_sealed(folder / "results.parquet", table.to_parquet(index=False))
+        path = folder / "gallery.html"
+        write_atomic(path, _gallery.page(table, name).encode())
     took = f"{time.monotonic() - clock:.0f} s"
     say(name, f"{len(table)} measurements of {len(cells)} cells in {took}: {path.relative_to(root)}")
     return 0

@@ -1,13 +1,13 @@
-"""A folder of static pages for a sweep: a table of runs, a page for each of them, and a comparison.
+"""One page for a sweep: a table of its runs, and a comparison over architectures and budgets.
 
 Nothing is loaded from elsewhere; the table sorts and filters with a few lines of script in the page itself
 and is complete without them. Every text is made inert and goes through Jinja's escaping.
 """
 
 import io
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -16,11 +16,9 @@ from matplotlib.figure import Figure
 
 from bookmaker.runner import published
 from privhelpers import figures, stats
-from privhelpers.artifacts import check_name, write_atomic
 from privhelpers.text import inserted
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPT = (TEMPLATES / "gallery.js").read_text(encoding="utf-8")
 RUN = ["profile", "architecture", "seed", "model", "epsilon"]
 # What the table of runs shows: column, measure, arm, digits.
 SHOWN = (
@@ -41,29 +39,23 @@ COMPARED = (
 )
 
 
-def _overview(table: pd.DataFrame) -> pd.DataFrame:
-    """Return one row a run: the cell, the model, its budget, and the measures of `SHOWN`."""
-    keys = [name for name in RUN if name != "epsilon"]
-    runs = table.groupby(keys, sort=False, as_index=False)["epsilon"].first()
-    for column, measure, arm, _ in SHOWN:
-        estimates = table[(table["measure"] == measure) & (table["arm"] == arm)]
-        runs = runs.merge(
-            estimates[[*keys, "estimate"]].rename(columns={"estimate": column}), "left", on=keys
-        )
+def _worded(row: Any, digits: int) -> str:
+    """Return an estimate with its interval; a bound has no upper end, and is shown alone."""
+    low, estimate, high = (f"{one:.{digits}f}" for one in (row.low, row.estimate, row.high))
+    return estimate if pd.isna(row.high) else f"{estimate} [{low}, {high}]"
+
+
+def _overview(table: pd.DataFrame) -> list[dict]:
+    """Return the runs in the order of the table, each with its measures of `SHOWN` as text."""
+    rows = {(row.profile, row.model, row.measure, row.arm): row for row in table.itertuples()}
+    runs = table[RUN].drop_duplicates().to_dict("records")
+    for run in runs:
+        found = [
+            (rows.get((run["profile"], run["model"], measure, arm)), digits)
+            for _, measure, arm, digits in SHOWN
+        ]
+        run["shown"] = [_worded(row, digits) if row else "" for row, digits in found]
     return runs
-
-
-def _page_name(profile: str, model: str) -> str:
-    """Return the file name of a run's page."""
-    return f"{check_name(profile)}--{check_name(model)}.html"
-
-
-def _svg(figure: Figure) -> Markup:
-    """Return a figure as an SVG element; its text becomes paths, so nothing in it is markup."""
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    text = buffer.getvalue()
-    return Markup(text[text.index("<svg") :])
 
 
 def _over_seeds(values: pd.Series) -> tuple[float, float, float]:
@@ -95,45 +87,34 @@ def _comparison(runs: pd.DataFrame, arm: str, label: str) -> Figure:
 
 
 def _comparisons(table: pd.DataFrame) -> Iterator[tuple[str, Markup]]:
-    """Yield a label and a picture for each measure."""
+    """Yield a label and a picture, as an SVG element whose text is drawn as paths, for each measure."""
     private = table[table["epsilon"].notna()]
     for measure, arm, label in COMPARED:
         runs = private[private["measure"] == measure]
         if (runs["arm"] == arm).any():
-            yield label, _svg(_comparison(runs, arm, label))
+            picture = io.StringIO()
+            _comparison(runs, arm, label).savefig(
+                picture, format="svg", metadata={"Date": None, "Creator": None}
+            )
+            yield label, Markup(picture.getvalue()[picture.getvalue().index("<svg") :])
 
 
-def _shown(value: object, digits: int = 4) -> str:
-    if pd.isna(value):
-        return ""
-    return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
-
-
-def pages(table: pd.DataFrame, name: str) -> Iterator[tuple[str, str]]:
-    """Yield the file name and the text of every page of a sweep.
+def page(table: pd.DataFrame, name: str) -> str:
+    """Return the page of a sweep.
 
     Args:
-        table: from `results.collect`.
+        table: from `_results.collect`.
         name: of the sweep.
     """
     engine = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, finalize=inserted, undefined=StrictUndefined
     )
-    engine.filters["shown"] = _shown
-    runs = _overview(table)
-    common = {"name": name, "shown_columns": SHOWN, "runs": runs.to_dict("records"), "page": _page_name}
-    common |= {"script": Markup(SCRIPT), "worth": published.WORTH, "not_protected": published.NOT_PROTECTED}
-    yield "index.html", engine.get_template("gallery.html").render(**common)
-    yield "compare.html", engine.get_template("compare.html").render(figures=_comparisons(table), **common)
-    for (profile, model), measurements in table.groupby(["profile", "model"], sort=False):
-        rows = measurements.to_dict("records")
-        text = engine.get_template("run.html").render(rows=rows, first=rows[0], **common)
-        yield _page_name(profile, model), text
-
-
-def write(table: pd.DataFrame, folder: Path, name: str) -> Path:
-    """Write the pages of a sweep into a folder of their own and return the first one."""
-    shutil.rmtree(folder, ignore_errors=True)
-    for file, text in pages(table, name):
-        write_atomic(folder / file, text.encode())
-    return folder / "index.html"
+    return engine.get_template("gallery.html").render(
+        name=name,
+        columns=[column for column, *_ in SHOWN],
+        runs=_overview(table),
+        figures=_comparisons(table),
+        script=Markup((TEMPLATES / "gallery.js").read_text(encoding="utf-8")),
+        worth=published.WORTH,
+        not_protected=published.NOT_PROTECTED,
+    )

@@ -14,7 +14,7 @@ import yaml
 
 from bookmaker.runner import chain, plan, profiles
 from bookmaker.runner.plan import Job
-from privhelpers.artifacts import check_name, write_atomic
+from privhelpers.artifacts import check_name
 from privhelpers.errors import InvalidParameter
 from privhelpers.validate import shown
 
@@ -109,8 +109,7 @@ def write(root: Path, grid: Sequence[Cell], contents: Mapping[str, bytes]) -> li
     A build of a cell reads its profile until it ends: hold the cells for this process (`build.alone`).
     """
     for file, data in contents.items():
-        if not (root / file).is_file() or (root / file).read_bytes() != data:
-            write_atomic(root / file, data)
+        plan.write_if_new(root / file, data)
     return [plan.jobs(root, cell.profile) for cell in grid]
 
 

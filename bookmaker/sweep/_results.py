@@ -15,7 +15,7 @@ import pandas as pd
 
 from bookmaker.runner import plan, profiles
 from bookmaker.sweep._grid import Cell
-from privhelpers.artifacts import Store, write_sealed
+from privhelpers.artifacts import Store
 from privhelpers.results import COLUMNS as MEASURED
 from privhelpers.results import ModelResults, Results, measurements
 
@@ -65,8 +65,3 @@ def collect(root: Path, grid: Sequence[Cell]) -> pd.DataFrame:
         MissingArtifact: a run of a cell has not been made.
     """
     return as_table(row for cell in grid for row in rows(root, cell))
-
-
-def write(table: pd.DataFrame, path: Path) -> None:
-    """Write the table, and its hash beside it."""
-    write_sealed(path, table.to_parquet(index=False))

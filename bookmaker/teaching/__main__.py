@@ -7,20 +7,11 @@ import argparse
 import importlib
 import os
 import sys
-from pathlib import Path
 
 from bookmaker.runner import plan as planning
 from bookmaker.runner.commands import die_with_parent
 from privaudit.console import guarded, one_line
 from privhelpers.artifacts import repository_root
-
-
-def _launch(root: Path) -> None:
-    from bookmaker.teaching import _launch
-
-    written = _launch.write_copies(root, root / "build" / "launch" / "notebooks")
-    print(f"{len(written)} notebooks for the branch `launch`: {written[0].parent.relative_to(root)}")
-
 
 MADE = {  # command -> what its module, of the same name, writes
     "student": "notebooks without solutions",
@@ -38,7 +29,10 @@ def _command(arguments: list[str] | None = None) -> int:
     root = repository_root()
     os.chdir(root)
     if options.command == "launch":
-        _launch(root)
+        from bookmaker.teaching import _launch
+
+        written = _launch.write_copies(root, root / "build" / "launch" / "notebooks")
+        print(f"{len(written)} notebooks for the branch `launch`: {written[0].parent.relative_to(root)}")
         return 0
     plan = planning.jobs(root, options.profile)
     for name in MADE if options.command == "teach" else (options.command,):

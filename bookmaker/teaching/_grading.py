@@ -81,7 +81,7 @@ class Course:
         """Copy the assignments of `source` and let nbgrader release them; `names` are those of all.
 
         Raises:
-            MissingArtifact: there is none.
+            MissingArtifact: there is no assignment.
             DamagedArtifact: nbgrader refuses one.
         """
         os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # alembic's

@@ -5,6 +5,7 @@ small results that the chapter reads. The publish workflow puts the copies on th
 the buttons of the site lead; `_config.yml` says where the repository is, the one place that says it.
 """
 
+import re
 from pathlib import Path
 
 import nbformat
@@ -12,7 +13,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from bookmaker.runner import chain, files, notebooks
-from bookmaker.teaching import _copies
+from bookmaker.teaching._student import read_profile
 from privhelpers.artifacts import check_name
 from privhelpers.errors import InvalidParameter
 from privhelpers.validate import shown
@@ -50,10 +51,11 @@ def repository(root: Path) -> str:
         InvalidParameter: `_config.yml` names none, or something else than an address.
     """
     given = files.config(root)["repository"].get("url")
-    if not given:
-        raise InvalidParameter("_config.yml, repository.url: set it; copies fetch the book from there")
-    if not isinstance(given, str) or not given.startswith("https://") or any(c in given for c in "'\"\\ \n"):
-        raise InvalidParameter(f"_config.yml, repository.url = {shown(given)}: must start with https://")
+    if not re.fullmatch(r"https://[^'\"\\\s]+", str(given)):
+        raise InvalidParameter(
+            f"_config.yml, repository.url = {shown(given)}: must be an address that starts with https://, "
+            "from which copies fetch the book"
+        )
     return given.rstrip("/")
 
 
@@ -66,7 +68,7 @@ def launch_copy(source: NotebookNode, slug: str, address: str) -> NotebookNode:
         address: of the repository.
     """
     copy = nbformat.from_dict(source)
-    _copies.read_profile(copy, PROFILE, slug)
+    read_profile(copy, PROFILE, slug)
     ready = new_code_cell(SETUP.format(address=address, slug=slug), id="launch-ready")
     copy.cells[:0] = [new_markdown_cell(SAID, id="launch-said"), ready]
     return copy

@@ -16,10 +16,30 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from bookmaker.runner import chain, files, notebooks
 from bookmaker.runner.plan import Job
 from bookmaker.site import exercises, page_of, pages, quoted, with_numbers
-from bookmaker.teaching import _copies
+from privhelpers.errors import DamagedArtifact
 
 YOURS = "# Your code here"
 EXPECTED = "The solution of the book shows this:"
+PROFILE = re.compile(r'^(profile: str = )"[^"]*"', re.MULTILINE)
+
+
+def read_profile(notebook: NotebookNode, profile: str, name: str) -> None:
+    """Make a notebook read and write the results of a profile, in place.
+
+    Args:
+        notebook: a chapter, or a copy of one.
+        profile: as in `runs/<profile>/`.
+        name: of the notebook, for the message.
+
+    Raises:
+        DamagedArtifact: its parameters name no profile.
+    """
+    for cell in notebooks.code_cells(notebook):
+        if "parameters" in notebooks.tags(cell):
+            cell.source, count = PROFILE.subn(rf'\g<1>"{profile}"', cell.source)
+            if count:
+                return
+    raise DamagedArtifact(f'{name}: its parameters have no line that starts with `profile: str = "..."`')
 
 
 def _fenced(text: str) -> str:
@@ -94,7 +114,7 @@ def write(root: Path, plan: list[Job]) -> list[Path]:
             continue
         chapter = chain.source(root, page.job.slug)
         copy = student_copy(page_of(root, page.job), notebooks.read(chapter), page.job.slug)
-        _copies.read_profile(copy, page.job.profile, page.job.slug)
+        read_profile(copy, page.job.profile, page.job.slug)
         copies[chapter.name] = copy
     with files.replacing(folder, "*.ipynb") as new:
         for name, copy in copies.items():

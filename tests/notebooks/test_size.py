@@ -76,10 +76,7 @@ def kept(size, root, last, lowest, *, half=0.02, public=0.5, names=tuple(toy_siz
         ([RISING, STEEPER], [LEVEL, RISING], 0.02, "settle whether it does at the lowest"),
         ([RISING, STEEPER], [(0.5, 0.6, 0.65)] * 2, 0.09, "settle whether it does at the lowest"),
         ([RISING, LEVEL], [LEVEL, LEVEL], 0.02, "do not settle whether the largest model leaks"),
-        ([LEVEL, LEVEL], [LEVEL, RISING], 0.02, "do not settle whether the largest model leaks"),
-        ([LEVEL, LEVEL], [LEVEL, LEVEL], 0.02, "do not show at either epoch"),
         ([FALLING, FALLING], [LEVEL, LEVEL], 0.02, "do not show at either epoch"),
-        ([RISING, STEEPER], [FALLING, FALLING], 0.02, "less than half of the difference is left"),
     ],
 )
 def test_the_conclusion_is_the_one_that_the_seeds_share(size, root, page, last, lowest, half, words):
@@ -163,13 +160,6 @@ def test_the_real_model_stands_apart(size, root, page):
     assert left.get_xlim()[1] > 100 > right.get_xlim()[1]
 
 
-def test_one_seed_and_two_sizes_are_enough(size, root, page):
-    kept(size, root, [(0.7, 0.9)], [(0.6, 0.6)], names=("micro-gpt2", "mini-gpt2"))
-    _, told = page()
-    assert told["size_rises_last"] == "in every seed" and "goes with over-training" in told["size_reading"]
-    assert told["size_change_last"] == "+0.200 (seed 0)" and "of seed 0, on" in told["size_source"]
-
-
 def test_what_is_no_equal_training_stops_the_page(size, root, page):
     rows = kept(size, root, [RISING, STEEPER], [LEVEL, LEVEL])
     rows["course", "mini-gpt2", 1]["training"]["validation_loss"].append(9.0)
@@ -192,6 +182,22 @@ def test_without_the_kept_run_or_with_other_bytes_the_page_stops(size, root, pag
         page()
 
 
+def check(model, size):
+    """Assert what holds of every model, whatever it learned."""
+    made, _ = size.hospital(toy_size.SETTINGS["synthetic_records"], 3)
+    assert set(model["states"]) == {"public", LOWEST, LAST}
+    for said in model["states"].values():
+        assert all(low <= estimate <= high for estimate, low, high in (said["auc"], said["perplexity"]))
+        assert all(0 < distinct <= count for count, distinct in said["notes"].values())
+        counts = {arm: count for arm, (_, count) in said["recited"].items()}
+        assert counts["planted"] == sum(c.copies >= size.MANY for c in made.canaries) > 0
+        assert counts["control"] == sum(not c.planted for c in made.canaries) > 0
+    public, last = model["states"]["public"], model["states"][LAST]
+    assert last["perplexity"][0] < public["perplexity"][0], "it read notes of this hospital"
+    log = model["training"]
+    assert log["best_epoch"] == 1 + int(np.argmin(log["validation_loss"]))
+
+
 def test_the_page_reads_what_the_program_measures(size, root, page, tmp_path_factory, monkeypatch):
     params = tmp_path_factory.mktemp("params")
     (params / "toy.yml").write_text(yaml.safe_dump(toy_size.SETTINGS))
@@ -199,9 +205,10 @@ def test_the_page_reads_what_the_program_measures(size, root, page, tmp_path_fac
     rows = {("toy", name, 3): size.measure(("toy", name, 3)) for name in ("micro-gpt2", "tiny-gpt2")}
     size.keep(rows, "toy", root)
     space, told = page()
-    for (_, _, seed), row in rows.items():
+    shown = space["size_table"].rename(index={"public checkpoint": "public"})["AUC of the loss"]
+    for row in rows.values():
+        check(row, size)
         for state in ("public", LOWEST, LAST):
-            shown = space["size_table"].rename(index={"public checkpoint": "public"})
-            shown = shown.loc[(f"{row['weights']:,}", f"seed {seed}", state), "AUC of the loss"]
-            assert shown.startswith(f"{row['states'][state]['auc'][0]:.3f} [")
+            area = row["states"][state]["auc"][0]
+            assert shown.loc[(f"{row['weights']:,}", "seed 3", state)].startswith(f"{area:.3f} [")
     assert told["size_epochs"] == toy_size.SETTINGS["fine_tuning"]["epochs"] and told["size_models"] == 2

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 import yaml
 
-from bookmaker.runner import chain, fingerprint
+from bookmaker.runner import chain
 from bookmaker.site import exercises
 
 ROOT = Path(__file__).parents[2]
@@ -43,20 +43,6 @@ def test_the_order_of_the_files_is_the_order_of_the_book():
     assert all(re.fullmatch(r"\d\d_[a-z_]+", name) for name in chapters)
 
 
-def test_only_the_file_and_the_contents_know_a_number():
-    """A chapter moves by renaming one file: its numbered name stands nowhere else in the repository."""
-    names = re.compile(rf"\b\d\d_({'|'.join(chain.SLUGS)})\b")
-    allowed = {"_toc.yml", "bookmaker/site/old_addresses.yml"}
-    knowing = {
-        name
-        for name in set(fingerprint.git(ROOT, "ls-files").splitlines()) - allowed
-        if (ROOT / name).suffix in {".py", ".ipynb", ".md", ".yml", ".yaml", ".toml", ""}
-        and (ROOT / name).is_file()
-        and any(not m[0].startswith("NN") for m in names.finditer((ROOT / name).read_text(encoding="utf-8")))
-    }
-    assert knowing <= {"bookmaker/runner/chain.py"}, "the doctest of slug_of may, nothing else"
-
-
 def test_bookkeeping_is_folded(notebook):
     """What a cell tells the prose is no algorithm: it lies in a cell that the site and JupyterLab fold."""
     for cell in code_of(notebook):
@@ -73,20 +59,6 @@ def test_the_opening_has_a_label_a_question_and_what_a_reader_needs(notebook):
     asked = re.search(r"^.+\?$", first, re.M)
     assert asked and not re.search(r"[{}`$*]", asked[0]), "in plain words: the page before shows it too"
     assert ":::{admonition} You will" in first and ":::{admonition} Before you start" in first
-
-
-def test_parameters_come_first_typed_and_explained(notebook):
-    tagged = [c for c in code_of(notebook) if "parameters" in c.metadata.get("tags", [])]
-    assert len(tagged) == 1 and tagged[0] is code_of(notebook)[0]
-    for line in tagged[0].source.splitlines():
-        assert re.fullmatch(r"\w+: [\w\[\]]+ = [^#]+  # .+", line), line
-
-
-def test_every_exercise_has_its_solution(notebook):
-    text = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
-    assert re.findall(r"^## .+$", text, flags=re.M)[-2:] == ["## Exercises", "## Summary"]
-    labels = re.findall(r"^:label: (ex-[\w-]+)$", text, flags=re.M)
-    assert labels == re.findall(r"^`{3,4}\{solution\} (ex-[\w-]+)$", text, flags=re.M) != []
 
 
 def test_figures_have_caption_name_and_alt(notebook):

@@ -7,7 +7,7 @@ table.tHead.rows[0].querySelectorAll("button").forEach((button, at) => button.ad
   const order = (one, other) => {
     const [a, b] = [cell(one, at), cell(other, at)];
     if (!a || !b) return a ? -1 : b ? 1 : 0;
-    const numbers = a - b;
+    const numbers = parseFloat(a) - parseFloat(b);  // of "0.53 [0.50, 0.56]", the estimate
     return (down ? -1 : 1) * (Number.isNaN(numbers) ? a.localeCompare(b) : numbers);
   };
   body.append(...[...body.rows].sort(order));
