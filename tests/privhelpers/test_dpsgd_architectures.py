@@ -170,3 +170,14 @@ def test_a_layer_that_only_looks_like_a_normalization_is_found_out(layer):
     model.model.norm = layer(16).double()
     with pytest.raises(UnsupportedModel, match=r"by autograd|norm"):
         dpsgd.clipped_gradient_sum(model, batch_for(model), max_grad_norm=1.0)
+
+
+def test_an_encoder_decoder_that_does_not_say_what_its_decoder_reads():
+    kind, options = "M2M100ForConditionalGeneration", EXACT["BART"][1]
+    never = {f"{half}_layerdrop": 0.0 for half in ("encoder", "decoder")} | {"attention_dropout": 0.0}
+    model = build(kind, options | never)
+    batch = batch_for(model)
+    with pytest.raises(UnsupportedModel, match="decoder_input_ids"):
+        dpsgd.clipped_gradient_sum(model, batch, max_grad_norm=1.0)
+    first = torch.full((6, 1), 2)
+    agree(model, batch | {"decoder_input_ids": torch.cat([first, batch["labels"][:, :-1].clamp_min(0)], 1)})

@@ -14,7 +14,7 @@ from privhelpers import dpsgd, models
 from privhelpers.dpsgd import _recorder
 from privhelpers.dpsgd._canaries import CanaryTracker
 from privhelpers.dpsgd._losses import losses_by_row
-from privhelpers.errors import InvalidParameter, ResumeRefused
+from privhelpers.errors import InvalidParameter
 from privhelpers.models.adapters import with_adapters
 
 CANARIES = dpsgd.GradientCanaries(count=200, seed=0)
@@ -132,20 +132,6 @@ def test_canaries_that_stayed_out_show_noise_and_the_others_the_mechanism(start)
     assert out.std() == pytest.approx(sigma, rel=0.08)
     share = np.mean(out > sigma * norm.isf(0.05))
     assert share == pytest.approx(0.05, abs=0.02)
-
-
-def test_an_interrupted_run_keeps_the_scores(start, tmp_path):
-    plan = tiny_plan(steps=12, accountant="rdp")
-    settings = {"plan": plan, "canaries": CANARIES, "seed": 5}
-    model, whole = trained(start, **settings)
-    kept = {"keep": tmp_path, "checkpoint_every": 5}
-    with pytest.raises(Stop), stopping_before(7):
-        trained(start, **settings, **kept)
-    again, log = trained(start, **settings, **kept)
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
-    assert np.array_equal(log.canaries.scores, whole.canaries.scores)
-    with pytest.raises(ResumeRefused):
-        trained(start, **{**settings, "canaries": None}, **kept)
 
 
 # Norms by layer, for attacks that see the weights.

@@ -406,6 +406,8 @@ def test_a_model_whose_clipped_sum_is_not_known_is_refused_by_the_part(change):
 def test_units_and_bounds_out_of_range_are_refused(field, value):
     with pytest.raises(InvalidParameter, match=field):
         dpsgd.clipped_gradient_sum(small(), ragged(rows=2), **{"max_grad_norm": 1.0, field: value})
+    with pytest.raises(InvalidParameter, match="labels"):
+        dpsgd.clipped_gradient_sum(small(), {"input_ids": torch.ones(2, 3).long()}, max_grad_norm=1.0)
 
 
 def test_experts_that_take_so_many_tokens_of_a_batch_are_refused():

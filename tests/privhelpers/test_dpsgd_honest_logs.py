@@ -9,6 +9,7 @@ import pytest
 import torch
 from architectures import EXACT
 from dpsgd_models import FAMILIES
+from peft import LoraConfig, get_peft_model
 from scipy.stats import binomtest, kstest
 from test_dpsgd_training import hospital, run, tiny_plan
 from torch import nn
@@ -21,6 +22,7 @@ from transformers import (
     ConvBertForMaskedLM,
     DebertaV2ForMaskedLM,
     GPT2LMHeadModel,
+    LlamaConfig,
     LlamaForCausalLM,
     OPTConfig,
     OPTForCausalLM,
@@ -440,3 +442,32 @@ def test_digits_that_a_backend_was_told_are_refused_by_what_to_take_back():
             dpsgd.clipped_gradient_sum(hospital()[2], ONE, max_grad_norm=1.0)
     finally:
         matmul.fp32_precision = told
+
+
+def test_layers_that_are_dropped_by_chance_are_compared_all_the_same():
+    """One coin for a batch mixes no rows; a layer that does is found, however seldom it runs."""
+    ids = torch.randint(1, 50, (3, 6), generator=torch.Generator().manual_seed(0))
+    model = BartForConditionalGeneration(
+        BartConfig(vocab_size=50, encoder_layerdrop=0.9, **BART | {"encoder_layers": 2})
+    )
+    model.train()
+    for _ in range(3):
+        dpsgd.clipped_gradient_sum(model, {"input_ids": ids, "labels": ids}, max_grad_norm=1.0)
+    layers = model.model.encoder.layers
+    layers[0] = Mixes(layers[0])
+    for _ in range(3):
+        with pytest.raises(UnsupportedModel, match="mixes rows"):
+            dpsgd.clipped_gradient_sum(model, {"input_ids": ids, "labels": ids}, max_grad_norm=1.0)
+
+
+def test_other_settings_of_adapters_are_another_run():
+    """A rank, a scale or a dropout stands in no weight; targets are a set, in whatever order."""
+    targets = [f"{one}_proj" for one in "qkvo"]
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    marks = []
+    for given in ({}, {"target_modules": targets[::-1]}, {"lora_alpha": 64}, {"lora_dropout": 0.1}):
+        torch.manual_seed(0)
+        model = LlamaForCausalLM(LlamaConfig(vocab_size=50, **sizes))
+        model = get_peft_model(model, LoraConfig(**{"r": 2, "target_modules": targets} | given))
+        marks.append(_resume.fingerprint(model, [], {})["parameters"])
+    assert marks[0] == marks[1] and len(set(marks)) == 3

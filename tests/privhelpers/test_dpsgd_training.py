@@ -495,3 +495,9 @@ def test_a_run_in_which_no_weight_moves_fails():
 
     with pytest.raises(TrainingFailed, match="no weight moved"):
         run(model, tokenizer, texts, tiny_plan(), optimizer=Idle)
+
+
+@pytest.mark.parametrize("change", [{"every": 0}, {"on_change": "ignore"}])
+def test_folders_out_of_range_are_refused(change):
+    with pytest.raises(InvalidParameter, match=next(iter(change))):
+        dpsgd.Keep("somewhere", **change)
