@@ -367,7 +367,7 @@ PLAN = partial(plan_privacy, **TARGET, target_delta=1e-5, units=9)
         ("adjacency", (WHOLE,), ["add/remove", [], None]),
         ("max_grad_norm", (PLAN,), [math.inf, 0.0, math.nan]),
         ("orders", (RDP,), [[], [1.0], [[2.0]], [[2], [2, 3]], ["2"], None, "2", [2, 2**70]]),
-        ("orders", (CONVERTED,), [[10**400], [True]]),
+        ("orders", (CONVERTED,), [[10**400], [True], [10**5000]]),
         ("rdp", (CONVERTED,), [[1.0, 2.0], [math.nan], ["1"]]),
         ("conversion", (CONVERTED,), ["best"]),
     ],

@@ -374,15 +374,15 @@ def rows_that_share_the_scale(model):
 CHANGES = {  # a part of the message
     unknown_module: r"transformer.h.0.odd \(Conv2d\)",
     frozen_batch_norm: r"transformer.odd \(BatchNorm1d\)",
-    used_outside_of_its_layer: "transformer.wpe.weight",
+    used_outside_of_its_layer: "transformer.wpe.weight: is used outside",
     layer_that_runs_twice: "twice",
     matrix_of_two_layers: "c_fc.weight",
     matrix_and_bias_of_two_layers: "is shared",
     weight_that_no_layer_is_heard_to_use: r"original[01]",
     backward_hook: "mixes rows",
     scaled_embeddings: "mixes rows",
-    buffer_written_while: "transformer.drop.seen",
-    buffer_replaced: "transformer.drop.seen",
+    buffer_written_while: "transformer.drop.seen: is written",
+    buffer_replaced: "transformer.drop.seen: is written",
     rows_that_share_the_scale: "mixes rows",
 }
 

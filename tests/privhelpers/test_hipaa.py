@@ -1,6 +1,7 @@
 """The 18 identifiers, the sections, and the penalties: data of the regulation."""
 
 import itertools
+import json
 
 import pytest
 from bs4 import BeautifulSoup
@@ -179,3 +180,14 @@ def test_tables_name_the_control_and_what_is_not_declared():
     assert table.loc["content", "above control"] == "yes"
     readings = [hipaa.combine("a", QUIET, declared(budget="tolerated")), hipaa.combine("b", QUIET, [])]
     assert hipaa.reading_table(readings)["budget"].tolist() == ["tolerated", "not declared"]
+
+
+def test_every_reason_is_listed_with_its_source_and_becomes_json():
+    budget = hipaa.declare("budget", "tolerated", **SAYS, source=SOURCE, note="20 of 1,000")
+    reading = hipaa.combine("m", QUIET, [*declared(access="partners"), budget])
+    text = "\n".join(reading.reasons)
+    assert text.count("[0123456789ab]") == 3 and "privacy office" in text and "20 of 1,000" in text
+    assert all(subject in text for subject in _risk.ANSWERS), "what is not declared is listed too"
+    stored = json.loads(json.dumps(reading.as_json()))
+    assert stored["declared"][0]["on"] == "2024-01-01"
+    assert [entry["source"] for entry in stored["measured"]] == [SOURCE] * 2
