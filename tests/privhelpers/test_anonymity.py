@@ -229,7 +229,7 @@ def random_tables():
     )
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(random_tables(), st.lists(st.integers(0, 1), min_size=4, max_size=4))
 def test_coarsening_never_lowers_k_or_l_nor_raises_t(table, groups):
     """Also when columns are coarsened jointly: the new columns depend on the old pair only."""

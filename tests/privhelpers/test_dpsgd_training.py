@@ -7,7 +7,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from dpsgd_models import distance, ragged, small
+from dpsgd_models import distance, ragged, row_of, small
 from opacus.accountants import RDPAccountant
 
 from privhelpers import dpsgd, models
@@ -501,3 +501,18 @@ def test_a_run_in_which_no_weight_moves_fails():
 def test_folders_out_of_range_are_refused(change):
     with pytest.raises(InvalidParameter, match=next(iter(change))):
         dpsgd.Keep("somewhere", **change)
+
+
+def test_a_bad_row_of_a_patient_loses_that_patient_alone():
+    model, batch = small(tied=False), ragged(rows=4)
+    unit = torch.tensor([0, 0, 1, 2])
+    with torch.no_grad():
+        model.transformer.wte.weight[96] = float("inf")
+    batch["input_ids"][batch["input_ids"] == 96] = 1
+    batch["input_ids"][1, 2] = 96
+    optimizer = private(model)
+    norms = optimizer.step([(batch, unit)])
+    assert torch.isfinite(norms).tolist() == [False, True, True]
+    alone = dpsgd.clipped_gradient_sum(small(tied=False), row_of(batch, 2), max_grad_norm=1.0)
+    assert float(norms[1]) == pytest.approx(float(alone[1][0]), rel=1e-9)
+    assert all(torch.isfinite(p).all() for n, p in model.named_parameters() if "wte" not in n)
