@@ -8,7 +8,7 @@ from fractions import Fraction
 import dp_accounting
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
@@ -222,3 +222,33 @@ SURE = {"sensitivity": 1, "epsilon": 1, "delta": 0.1}
 def test_invalid_values_are_refused_by_name(name, call):
     with pytest.raises(InvalidParameter, match=rf"\b{name}\b"):
         call()
+
+
+def test_gdp_delta_at_the_ends():
+    assert m.gdp_delta(mu=0, epsilon=1) == 0
+    assert m.gdp_epsilon(mu=0, delta=1e-5) == 0
+    assert m.gdp_delta(mu=1, epsilon=0) == pytest.approx(2 * stats.norm.cdf(0.5) - 1, rel=1e-14)
+    assert m.gdp_delta(mu=1e-3, epsilon=1) == 0  # underflow, not an error
+    assert m.gdp_epsilon(mu=1e-6, delta=1e-300) > 0
+    # As epsilon falls to 0 the noise stays finite: delta alone then pays for it.
+    limit = 1 / (2 * stats.norm.ppf((1 + 1e-3) / 2))
+    assert m.gaussian_sigma(sensitivity=1, epsilon=1e-9, delta=1e-3) == pytest.approx(limit, rel=1e-4)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(0.01, 10), st.floats(1e-9, 0.1), st.integers(1, 20))
+def test_discrete_calibration_holds_and_wastes_little(epsilon, delta, reach):
+    sigma = _grid._discrete_gaussian_sigma(sensitivity=reach, epsilon=epsilon, delta=delta)
+    assert _grid._discrete_gaussian_delta(sigma=sigma, sensitivity=reach, epsilon=epsilon) <= delta
+    continuous = m.gaussian_sigma(sensitivity=reach, epsilon=epsilon, delta=delta)
+    assert continuous <= sigma <= 1.2 * continuous + 0.1
+
+
+def test_tradeoffs_without_privacy_loss_and_with_all_of_it():
+    fpr = np.linspace(0, 1, 11)
+    assert m.dp_tradeoff(fpr, epsilon=0) == pytest.approx(1 - fpr)
+    assert m.dp_tradeoff(fpr, epsilon=1e-12, delta=0.1) == pytest.approx(np.maximum(0, 0.9 - fpr))
+    assert m.gdp_tradeoff(fpr, mu=0) == pytest.approx(1 - fpr)
+    assert m.dp_tradeoff(np.array([0, 0.5, 1]), epsilon=1e4, delta=0.1) == pytest.approx([0.9, 0, 0])
+    assert m.largest_advantage(epsilon=0, delta=1e-3) == pytest.approx(1e-3)
+    assert m.largest_advantage(epsilon=1e4) == 1
