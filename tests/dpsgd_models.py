@@ -13,8 +13,11 @@ from transformers import (
     GPT2LMHeadModel,
 )
 
+from privhelpers import dpsgd
 from privhelpers.dpsgd._losses import losses_by_row
 
+# (norms, sums) relative
+TOLERANCE = {torch.float64: (1e-12, 1e-12), torch.float32: (1e-6, 1e-6)}
 VOCABULARY, POSITIONS, WIDTH, IGNORED = 97, 48, 16, -100
 
 
@@ -144,3 +147,15 @@ def distance(sums, expected):
     assert set(sums) == set(expected)
     gap = sum(float((sums[n].double() - expected[n].double()).square().sum()) for n in expected)
     return (gap / sum(float(e.double().square().sum()) for e in expected.values())) ** 0.5
+
+
+def agree(model, batch, unit=None, *, close=None):
+    """Compare with one backward a unit, at a bound that clips about half of the units."""
+    _, norms = slow_clipped_sum(model, batch, max_grad_norm=1e9, unit=unit)
+    bound = 1.0001 * float(norms.median())
+    expected, norms = slow_clipped_sum(model, batch, max_grad_norm=bound, unit=unit)
+    sums, fast_norms = dpsgd.clipped_gradient_sum(model, batch, max_grad_norm=bound, unit=unit)
+    of_norms, of_sums = (close, close) if close else TOLERANCE[next(model.parameters()).dtype]
+    torch.testing.assert_close(fast_norms, norms, rtol=of_norms, atol=0)
+    assert distance(sums, expected) < of_sums
+    assert (norms < bound).any() and (norms > bound).any()

@@ -3,21 +3,12 @@
 import io
 import itertools
 from collections.abc import Callable
-from typing import Any
 
 import matplotlib as mpl
-import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from privhelpers.figures import _style as style
-
-
-def lightness(color: Any) -> float:
-    """CIE L*: how light a color looks on a gray printer, 0 to 100."""
-    rgb = np.array(mpl.colors.to_rgb(color))
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    return 116 * np.cbrt(linear @ [0.2126, 0.7152, 0.0722]) - 16
 
 
 def hidden_ticks(figure: Figure) -> set[Text]:

@@ -108,7 +108,7 @@ MUTANTS = [
         RECORDER,
         "any_bad = bool(bad.any())",
         "any_bad = False",
-        "not_finite or bad_row",
+        "not_finite",
     ),
     Mutant(
         "a masked model predicts the next token",
@@ -132,7 +132,9 @@ MUTANTS = [
         "        if False:",
         "outside_of_its_layer",
     ),
-    Mutant("a layer may run twice", RECORDER, "if id(module) in self.seen:", "if False:", "runs_twice"),
+    Mutant(
+        "a layer may run twice", RECORDER, "if id(module) in self.seen:", "if False:", "layer_that_runs_twice"
+    ),
     Mutant(
         "BatchNorm accepted",
         LAYERS,
@@ -145,7 +147,7 @@ MUTANTS = [
         LAYERS,
         "elif not list(module.children()):",
         "elif False:",
-        "unknown_modules",
+        "unknown_module",
     ),
     Mutant(
         "the graph kept alive", LAYERS, "(value.detach(), gradient)", "(value, gradient)", "keeps_no_memory"
@@ -220,7 +222,7 @@ MUTANTS = [
         CHANCE,
         ".mul_(deviation / step).round_()",
         ".mul_(deviation / step)",
-        "impossible or on_the_grid",
+        "impossible",
     ),
     Mutant(
         "rows that mix not looked for",

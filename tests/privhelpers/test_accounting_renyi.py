@@ -1,18 +1,16 @@
 """Rényi accounting by hand against quadrature, published orders, and a second library."""
 
-import logging
 import math
 
 import dp_accounting
 import numpy as np
 import pytest
-from dp_accounting.rdp import RdpAccountant
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from privhelpers import accounting, mechanisms
-from privhelpers.accounting import _moments, _printed
+from privhelpers import accounting
+from privhelpers.accounting import _moments
 
 
 def by_quadrature(order, sigma, q):
@@ -23,7 +21,7 @@ def by_quadrature(order, sigma, q):
     return (logsumexp(order * ratio + density) + math.log(step)) / (order - 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(order=st.floats(1.05, 60), sigma=st.floats(0.3, 8), q=st.floats(1e-3, 0.99))
 @example(order=1.9999999999999991, sigma=1.0, q=0.5)
 @example(order=2.0000000000000004, sigma=1.0, q=0.5)
@@ -44,44 +42,6 @@ def test_published_divergences_by_order():
     )
 
 
-def test_the_peer_is_above_at_fractional_orders():
-    """dp-accounting 0.6 adds the magnitudes of an alternating series: a bound, 3% high at order 1.5."""
-    logging.getLogger("absl").setLevel(logging.ERROR)
-    event = dp_accounting.PoissonSampledDpEvent(0.01, dp_accounting.GaussianDpEvent(2.5))
-    peer = RdpAccountant([1.5]).compose(event, 50)._rdp[0]
-    assert peer == pytest.approx(6.70579741e-4, rel=1e-6)
-    ours = accounting.rdp(noise_multiplier=2.5, sample_rate=0.01, steps=50, orders=[1.5])[0]
-    assert ours == pytest.approx(50 * by_quadrature(1.5, 2.5, 0.01), rel=1e-7)
-    assert 0.96 * peer < ours < 0.98 * peer
-    # The same at TensorFlow Privacy's 22.6248601 (q .01, sigma .35, T 120), whose best order is 1.6.
-    event = dp_accounting.PoissonSampledDpEvent(0.01, dp_accounting.GaussianDpEvent(0.35))
-    assert RdpAccountant().compose(event, 120).get_epsilon(1e-5) == pytest.approx(22.6248601, rel=1e-6)
-    curve = accounting.rdp(noise_multiplier=0.35, sample_rate=0.01, steps=120, orders=[1.6])
-    exact = accounting.rdp_to_epsilon(orders=[1.6], rdp=curve, delta=1e-5).epsilon
-    assert curve[0] == pytest.approx(120 * by_quadrature(1.6, 0.35, 0.01), rel=1e-7)
-    assert exact == pytest.approx(22.5970, rel=1e-5) and exact < 22.6248601
-
-
-def test_limits():
-    orders = np.array([1.5, 2, 8, 64.0])
-    gaussian = accounting.rdp(noise_multiplier=2.0, sample_rate=1.0, steps=3, orders=orders)
-    assert gaussian == pytest.approx(3 * orders / 8)
-    nearly = accounting.rdp(noise_multiplier=2.0, sample_rate=1 - 1e-9, steps=3, orders=orders)
-    assert nearly == pytest.approx(gaussian, rel=1e-6)
-    rare = accounting.rdp(noise_multiplier=2.0, sample_rate=1e-9, steps=1, orders=[2])
-    assert rare == pytest.approx(1e-18 * math.expm1(0.25), rel=1e-6)  # exact where 1 + x would lose x
-    least = accounting.rdp(noise_multiplier=1e-100, sample_rate=1.0, steps=1, orders=[2])
-    assert least == pytest.approx([1e200])
-
-
-@settings(max_examples=40, deadline=None)
-@given(order=st.integers(2, 64), sigma=st.floats(0.3, 40), q=st.floats(1e-4, 1))
-def test_above_the_reports_formula_at_every_order(order, sigma, q):
-    """q^2 alpha / (2 sigma^2) is the leading term for a small rate and much noise: never an upper bound."""
-    ours = accounting.rdp(noise_multiplier=sigma, sample_rate=q, steps=1, orders=[order])[0]
-    assert ours >= q**2 * order / (2 * sigma**2) * (1 - 1e-9)
-
-
 @pytest.mark.parametrize("sigma", [1e5, 1e7, 5e7, 1e8, 1e20, 1e100])
 @pytest.mark.parametrize("q", [0.1, 0.5, 0.9])
 def test_noise_beyond_rounding_leaves_every_order_above_its_leading_term(q, sigma):
@@ -94,33 +54,6 @@ def test_noise_beyond_rounding_leaves_every_order_above_its_leading_term(q, sigm
     assert ours[whole] == pytest.approx(leading[whole], rel=1e-7, abs=0)
 
 
-@pytest.mark.parametrize("accountant", ["pld", "rdp"])
-def test_very_many_steps_of_very_much_noise_spend_what_one_gaussian_does(accountant):
-    """At so much noise the steps are one Gaussian release of mu = q sqrt(T) / sigma."""
-    run = {"sample_rate": 0.5, "delta": 1e-5, "accountant": accountant}
-    told = []
-    for sigma, steps in ((1e7, 10**15), (1e8, 10**17), (1e9, 10**19 - 1)):
-        told.append(accounting.epsilon(noise_multiplier=sigma, steps=steps, **run))
-        least = mechanisms.gdp_epsilon(mu=0.5 * math.sqrt(steps) / sigma, delta=1e-5)
-        assert least * (1 - 1e-6) <= told[-1] <= 1.1 * least
-    noisier = [accounting.epsilon(noise_multiplier=sigma, steps=10**17, **run) for sigma in (1e8, 2e8, 1e9)]
-    assert noisier == sorted(noisier, reverse=True) and noisier[-1] > 0
-
-
-def test_the_reports_formula_explodes_past_a_threshold():
-    ratios = {
-        (0.5, 2): 13.4, (0.7, 2): 3.3, (1.0, 2): 1.72, (2.0, 2): 1.14, (4.21, 2): 1.03,
-        (1.0, 22): 61246, (2.2829, 64): 2778,
-    }  # fmt: skip
-    q = 4 / 1500
-    for (sigma, order), expected in ratios.items():
-        exact = accounting.rdp(noise_multiplier=sigma, sample_rate=q, steps=1, orders=[order])[0]
-        assert exact / (q**2 * order / (2 * sigma**2)) == pytest.approx(expected, rel=1e-2)
-    shortcut = _printed._printed_rdp(noise_multiplier=1.0, sample_rate=q, steps=1)
-    place = accounting.PRINTED_ORDERS.index(22)
-    assert shortcut[place] == pytest.approx(q**2 * 11)
-
-
 def test_conversion():
     orders = list(range(2, 33))
     pure = accounting.rdp_to_epsilon(orders=orders, rdp=[1.1] * 31, delta=1e-5)
@@ -131,27 +64,13 @@ def test_conversion():
     assert nothing.epsilon == 0.0
 
 
-@given(order=st.floats(1.02, 1000), spent=st.floats(0, 100), delta=st.floats(1e-12, 0.5))
-def test_the_improved_conversion_never_loses(order, spent, delta):
-    both = [
-        accounting.rdp_to_epsilon(orders=[order], rdp=[spent], delta=delta, conversion=c).epsilon
-        for c in ("improved", "classic")
-    ]
-    assert both[0] <= both[1] + 1e-12
-
-
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(sigma=st.floats(0.4, 10), delta=st.floats(1e-9, 1e-2))
 def test_the_conversion_is_a_bound_for_the_gaussian(sigma, delta):
     exact = dp_accounting.get_epsilon_gaussian(sigma, delta)
     curve = accounting.rdp(noise_multiplier=sigma, sample_rate=1.0, steps=1)
     bound = accounting.rdp_to_epsilon(orders=accounting.RDP_ORDERS, rdp=curve, delta=delta)
     assert exact <= bound.epsilon * (1 + 1e-9)
-
-
-def test_orders_of_more_than_64_bits_are_numbers():
-    bound = accounting.rdp_to_epsilon(orders=[2, 2**70], rdp=[1.0, 0.5], delta=1e-5)
-    assert bound.order == 2.0**70 and bound.epsilon == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("order", [1.01, 1.5, 3.7, 12.25, 100.5])

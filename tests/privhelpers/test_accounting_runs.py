@@ -25,14 +25,6 @@ def alone(sigma, rate, steps, *, delta=DELTA, accountant="pld"):
 
 
 @pytest.mark.parametrize("accountant", ["pld", "rdp"])
-def test_one_run_spends_its_own_epsilon(accountant):
-    run = (1.5, 0.04, 2249)
-    assert compose_runs([spent(*run)], delta=DELTA, accountant=accountant) == alone(
-        *run, accountant=accountant
-    )
-
-
-@pytest.mark.parametrize("accountant", ["pld", "rdp"])
 @pytest.mark.parametrize("second_sigma", [1.5, 1.5 * (1 + 1e-9)], ids=["equal", "nearly equal"])
 def test_two_runs_spend_what_one_of_twice_the_length_does(accountant, second_sigma):
     runs = [spent(1.5, 0.04, 800), spent(second_sigma, 0.04, 800)]
@@ -57,14 +49,7 @@ def test_a_sweep_agrees_with_the_accountant_of_dp_accounting():
     assert together == pytest.approx(other.get_epsilon(DELTA), rel=1e-3)
 
 
-@pytest.mark.parametrize("accountant", ["pld", "rdp"])
-def test_the_order_of_the_runs_does_not_matter(accountant):
-    runs = [spent(*run) for run in [*SWEEP, SWEEP[0]]]
-    forward = compose_runs(runs, delta=DELTA, accountant=accountant)
-    assert compose_runs(runs[::-1], delta=DELTA, accountant=accountant) == forward
-
-
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(
     st.lists(
         st.tuples(st.floats(0.7, 8.0), st.floats(0.005, 0.2), st.integers(20, 1500)), min_size=2, max_size=3

@@ -7,10 +7,9 @@ import re
 import numpy as np
 import pytest
 from dp_accounting.rdp import rdp_privacy_accountant
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import gammaln, logsumexp
-from scipy.stats import geom, logser
+from scipy.special import logsumexp
 
 from privhelpers.accounting import (
     RDP_ORDERS,
@@ -23,7 +22,6 @@ from privhelpers.accounting import (
     stop_probability,
 )
 from privhelpers.errors import InvalidParameter, SamplerMismatch, SearchNotRandom
-from privhelpers.text import rounded_up
 
 DELTA = 1e-5
 RUN = PrivacySpent(epsilon=6.77, delta=DELTA, noise_multiplier=1.5, sample_rate=0.04, steps=2249)
@@ -64,48 +62,6 @@ def test_a_second_library_finds_the_same(expected_runs, shape):
     assert ours == pytest.approx(peer, rel=1e-9)
     bounds = [rdp_to_epsilon(orders=RDP_ORDERS, rdp=one, delta=DELTA).epsilon for one in (ours, peer)]
     assert searched(expected_runs, shape) == pytest.approx(bounds[0]) == bounds[1]
-
-
-def weights(gamma, shape, most=200_000):
-    """P[K = k] of the truncated negative binomial law, from its definition as a product."""
-    k = np.arange(1, most)
-    return np.exp(k * math.log1p(-gamma) + gammaln(k + shape) - gammaln(shape) - gammaln(k + 1)) / math.expm1(
-        -shape * math.log(gamma)
-    )
-
-
-@pytest.mark.parametrize("expected_runs", [1.2, 8, 200])
-def test_the_laws_have_the_expected_value_that_was_asked_for(expected_runs):
-    gamma = {shape: stop_probability(expected_runs=expected_runs, shape=shape) for shape in (0, 0.5, 1, 4)}
-    assert geom(gamma[1]).mean() == pytest.approx(expected_runs)
-    assert logser(1 - gamma[0]).mean() == pytest.approx(expected_runs)
-    for shape in (0.5, 4):
-        law = weights(gamma[shape], shape)
-        assert law.sum() == pytest.approx(1)
-        assert law @ np.arange(1, law.size + 1) == pytest.approx(expected_runs, rel=1e-6)
-
-
-def test_the_law_varies_smoothly_in_its_shape():
-    for shape in (0, 1):
-        near = [search_rdp(orders=[4], rdp=[0.5], expected_runs=7, shape=s)[0] for s in (shape, shape + 1e-7)]
-        assert near[0] == pytest.approx(near[1], abs=1e-5)
-
-
-@pytest.mark.parametrize("shape", LAWS[:-1])
-def test_a_search_that_always_makes_one_run_spends_what_one_run_does(shape):
-    found = search_rdp(orders=RDP_ORDERS, rdp=CURVE, expected_runs=1, shape=shape)
-    assert found == pytest.approx(CURVE)
-    nearly = search_rdp(orders=RDP_ORDERS, rdp=CURVE, expected_runs=1 + 1e-9, shape=shape)
-    assert nearly == pytest.approx(CURVE, abs=1e-5)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.floats(1, 500), st.floats(1, 3), st.sampled_from(LAWS) | st.floats(0, 50))
-@example(1 + 1e-13, 1.5, 1e6)
-@example(1e8, 10.0, 1e9)
-def test_more_expected_runs_never_cost_less(expected_runs, factor, shape):
-    fewer, more = searched(expected_runs, shape), searched(expected_runs * factor, shape)
-    assert fewer <= more * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("shape", [0, 1, 2.5])
@@ -163,7 +119,7 @@ def both(p, q, expected_runs, shape):
     return np.array(exact), search_rdp(orders=ORDERS, rdp=curve, expected_runs=expected_runs, shape=shape)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     fair=st.floats(1e-6, 0.15),
     good=st.floats(1e-6, 0.45),
@@ -189,45 +145,13 @@ def test_the_bound_is_close_to_an_exact_search(shape):
     assert exact[-1] > 0.98 * (2 + shape) * 0.5
 
 
-def test_the_best_of_a_fixed_number_costs_what_the_theorem_does_not_allow():
-    """Eight answers, all "bad": e^(8 epsilon) times as likely under one data set as under the other."""
-    epsilon, fixed = 0.5, 8
-    p = 1 / (1 + math.exp(epsilon))
-    exact = divergence(*(np.array([one**fixed, 1 - one**fixed]) for one in (p, 1 - p)), ORDERS[-1])
-    assert exact == pytest.approx(fixed * epsilon, rel=1e-2)
-    curve = [divergence(np.array([p, 1 - p]), np.array([1 - p, p]), order) for order in ORDERS]
-    for shape in (0, 1):
-        assert search_rdp(orders=ORDERS, rdp=curve, expected_runs=fixed, shape=shape)[-1] < exact / 2
-
-
 def test_a_fixed_number_is_refused_with_the_price_of_composition():
     with pytest.raises(SearchNotRandom, match=r"best of 3 fixed runs") as refusal:
         search_epsilon(RUN, expected_runs=3, shape=None, delta=DELTA)
+    printed = float(re.search(r"ε = (\S+) at", str(refusal.value))[1])
     together = compose_runs([RUN] * 3, delta=DELTA)
-    assert f"ε = {rounded_up(together):g} at δ = 1e-05" in str(refusal.value)
-    for runs in (2, 4, 5):  # no printed bound is below the bound
-        with pytest.raises(SearchNotRandom) as refusal:
-            search_epsilon(RUN, expected_runs=runs, shape=None, delta=DELTA)
-        printed = float(re.search(r"ε = (\S+) at", str(refusal.value))[1])
-        assert printed >= compose_runs([RUN] * runs, delta=DELTA)
-
-
-def test_a_result_says_all_that_gives_it_meaning():
-    found = search_epsilon(RUN, expected_runs=8, shape=1, delta=DELTA)
-    for words in ("best of a random number of runs (geometric with mean 8", "add/remove of one patient"):
-        assert words in str(found)
-    assert "Poisson sampling" in str(found) and "RDP accountant" in str(found)
     assert "shape 0.5" in str(search_epsilon(RUN, expected_runs=8, shape=0.5, delta=DELTA))
-    assert (found.run, found.expected_runs, found.shape, found.delta) == (RUN, 8, 1, DELTA)
-    assert found.order in RDP_ORDERS
-
-
-@pytest.mark.parametrize("shape", [5e-324, 1e-12, 1e6, 1e9])
-def test_a_law_at_its_edge_costs_at_least_one_run(shape):
-    run = PrivacySpent(epsilon=1.0, delta=1e-5, noise_multiplier=1.5, sample_rate=0.04, steps=100)
-    found = search_epsilon(run, expected_runs=1 + 1e-15, shape=shape, delta=1e-5)
-    alone = compose_runs([run], delta=1e-5)
-    assert found.epsilon >= alone
+    assert together <= printed <= 1.001 * together
 
 
 def search(**changes):

@@ -1,9 +1,7 @@
 """Files that survive crashes, damage and bad names."""
 
 import errno
-import math
 import os
-import shutil
 import subprocess
 import sys
 from contextlib import suppress
@@ -49,11 +47,6 @@ def test_only_the_runner_may_change_a_profile(monkeypatch, capsys):
     monkeypatch.setenv(artifacts.RUNNER, "1")
     assert artifacts.open_store("smoke") == artifacts.Store(by_hand.root, "smoke")
     assert not capsys.readouterr().out
-
-
-def test_a_chapter_finds_its_book_from_any_folder(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    assert artifacts.repository_root() == Path(artifacts.__file__).parents[2]
 
 
 def test_one_flipped_bit_is_noticed(store):
@@ -124,13 +117,6 @@ def test_a_spoiled_seal_is_damage(store, spoiled):
         store.existing("a.json")
 
 
-@pytest.mark.parametrize("read", ["read_json", "read_jsonl"])
-def test_bytes_that_are_no_text_are_damage(store, read):
-    store.write_bytes("a.json", b'{"a": "\xff"}')
-    with pytest.raises(DamagedArtifact, match=r"a\.json"):
-        getattr(store, read)("a.json")
-
-
 def test_a_kill_while_a_file_is_replaced_leaves_the_old_one_the_new_one_or_none(store):
     """Never a file under the hash of another."""
     for moment in range(1, 20):
@@ -160,13 +146,6 @@ def test_a_full_disk_is_refused_by_name_and_the_old_bytes_stay(store, monkeypatc
     assert path.read_bytes() == b"old" and sorted(path.parent.iterdir()) == files
 
 
-def _write_forever(path: str) -> None:
-    number = 0
-    while True:
-        number += 1
-        artifacts.write_atomic(Path(path), str(number % 10).encode() * 300_000)
-
-
 def test_an_unfinished_run_finds_its_files_again_until_it_is_forgotten(store):
     kept = store.unfinished("08_x/dp-eps-8")
     assert kept.is_dir() and not kept.is_relative_to(store.root)
@@ -180,20 +159,6 @@ def test_an_unfinished_run_finds_its_files_again_until_it_is_forgotten(store):
         store.forget("08_x/dp-eps-8")
     assert [path.name for path in other.parent.iterdir()] == ["dp-eps-1"]
     assert store.read_json("08_x/dp-eps-8/metrics.json") == {}
-
-
-def test_a_kill_while_forgetting_leaves_no_half_of_a_run(store, monkeypatch):
-    kept = store.unfinished("08_x/dp-eps-8")
-    for name in ("ledger.jsonl", "step-10.safetensors"):
-        (kept / name).write_bytes(b"x")
-
-    def killed(_: Path) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(shutil, "rmtree", killed)
-    with pytest.raises(KeyboardInterrupt):
-        store.forget("08_x/dp-eps-8")
-    assert not kept.exists()
 
 
 @pytest.mark.parametrize("method", ["unfinished", "forget"])
@@ -231,17 +196,6 @@ def test_a_value_that_json_cannot_hold_is_refused_and_the_old_one_stays(tmp_path
         with pytest.raises(InvalidParameter, match="JSON"):
             call()
     assert held.read_json("a.json") == 1 and held.read_jsonl("a.jsonl") == [{"a": 1}]
-
-
-def test_a_folder_or_a_circle_of_links_in_the_place_of_a_file_is_refused(store):
-    store.write_json("a.json", 1)
-    store.path("a.json").unlink()
-    store.path("a.json").mkdir()
-    with pytest.raises(DamagedArtifact, match=r"a\.json"):
-        store.read_json("a.json")
-    store.path("b.json").symlink_to(store.path("b.json"))  # a link to itself
-    with pytest.raises(InvalidParameter, match="link"):
-        store.read_json("b.json")
 
 
 def test_parts_outlive_a_kill_and_not_a_change(tmp_path, monkeypatch):
@@ -290,25 +244,18 @@ def test_a_value_in_yaml_is_what_it_looks_like(text, value):
     [
         ("a: 1\nb: 2\na: 3", r"line 3: a is given twice"),
         ("dp: {target_epsilon: 1,\n  target_epsilon: 8}", "line 2: target_epsilon is given twice"),
-        ("- a: 1\n  'a': 2", "line 2: a is given twice"),
         ("1: a\n1.0: b", "line 2: 1.0 is given twice"),
         ("a: &b {c: 1}\nd: {<<: *b, c: 2}", "line 2: '<<'"),
         ("a: !!float 1", "line 1: a tag"),
         ("a: !!python/name:os.system", "line 1: a tag"),
         ("a:\n\tb: 1", "line 2: "),
-        ("a:\t1", "line 1: "),
         ("a: 1e400", "line 1: a number is too large"),
-        ("a: [1,\n -1e400]", "line 2: a number is too large"),
-        ("a: 1e-400", "line 1: a number is too large or too small"),
         ("a: 1\n--- \na: 2", ""),
         ("? [a]\n: 1", "line 1: a list or a mapping"),
         ('"a\\e[31m": 1', r"line 1: 'a\\x1b\[31m'"),
         ('a: "\\ud800"', "line 1: contains half of a character"),
-        ('a: "\\UFFFFFFFF"', ""),
         ("[" * 5000, "line 1: more than 10 brackets"),
-        ("- " * 4000, ""),
         ("a: 1\nb", "line "),
-        ("a: *b", "line 1: "),
         ("a: " + "1" * 5000, ""),
     ],
 )  # fmt: skip
@@ -318,11 +265,12 @@ def test_yaml_that_other_programs_read_otherwise_is_refused_by_its_line(text, wo
     assert "\n" not in str(refused.value) and len(str(refused.value)) < 300
 
 
-@pytest.mark.wrong_numbers
-@pytest.mark.parametrize("text", [".nan", ".NaN", ".NAN"])
-def test_a_number_that_is_none_is_one_in_any_case(text):
-    assert math.isnan(artifacts.parse_yaml(text))
-
-
-def test_an_alias_is_what_it_names():
-    assert artifacts.parse_yaml("\ufeffa: &b [1, 2]\nc: *b") == {"a": [1, 2], "c": [1, 2]}
+def test_a_folder_or_a_circle_of_links_in_the_place_of_a_file_is_refused(store):
+    store.write_json("a.json", 1)
+    store.path("a.json").unlink()
+    store.path("a.json").mkdir()
+    with pytest.raises(DamagedArtifact, match=r"a\.json"):
+        store.read_json("a.json")
+    store.path("b.json").symlink_to(store.path("b.json"))  # a link to itself
+    with pytest.raises(InvalidParameter, match="link"):
+        store.read_json("b.json")

@@ -96,11 +96,3 @@ def test_a_batch_is_paired_for_the_attacker():
     hits = inversion.score_batches([truths], [guesses]).reshape(2, 3)
     assert hits.tolist() == [[True, False, True], [True, True, False]]
     assert not inversion.score_batches([truths], [guesses[:1]])[0, :3].any()  # one note is missed
-
-
-def test_scores_and_their_control():
-    truths = [[1, 2], [3, 4], [5, 6]]
-    assert not inversion.score(truths, truths, shift=1).any()
-    assert inversion.score(truths, [[3, 4], [5, 6], [1, 2]], shift=1).all()
-    batches = [[[1, 2], [3, 4]], [[5, 6], [7, 8]]]
-    assert not inversion.score_batches(batches, batches, shift=1).any()

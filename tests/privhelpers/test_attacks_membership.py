@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from privhelpers import rng, stats
+from privhelpers import stats
 from privhelpers.attacks import controls, scores
-from privhelpers.attacks.scores import Arms, half_against_half, half_of_patients
+from privhelpers.attacks.scores import Arms, half_of_patients
 from privhelpers.errors import ControlFailed
 
 
@@ -18,16 +18,6 @@ def arms(shift=0.0, patients=150, notes=2, seed=0, letter=""):
     members = np.array([f"p{letter}{n:04d}" for n in names])
     others = np.array([f"h{letter}{n:04d}" for n in names])
     return Arms(level[0] + shift, members, level[1], others)
-
-
-def test_one_bootstrap_gives_what_the_single_intervals_give():
-    both_arms = arms(1.0)
-    measured = scores.measure(both_arms, draws=200, seed=3)
-    assert measured.auc == stats.auc_interval(*both_arms, draws=200, seed=3)
-    curve = stats.roc_curve(*both_arms, fpr=[0.001, 0.01], draws=200, seed=3)
-    for place, rate in enumerate((measured.tpr_at_01pct_fpr, measured.tpr_at_1pct_fpr)):
-        assert (rate.estimate, rate.low, rate.high) == (curve.tpr[place], curve.low[place], curve.high[place])
-    assert measured.as_json()["auc"] == [measured.auc.estimate, measured.auc.low, measured.auc.high]
 
 
 def test_no_hit_among_few_patients_is_no_proof_of_none():
@@ -51,13 +41,6 @@ def test_a_lower_rate_of_wrong_accusations_has_no_higher_end(rest, place):
     measured = scores.measure(Arms(*members, np.arange(1000.0), np.arange(200, 1200)), draws=200)
     for end in ("low", "estimate", "high"):
         assert getattr(measured.tpr_at_01pct_fpr, end) <= getattr(measured.tpr_at_1pct_fpr, end), end
-
-
-def test_split_and_only_keep_scores_with_their_patients():
-    split = scores.split([1, 2, 3, 4], ["a", "b", "c", "d"], [True, False, True, False])
-    assert split.member_patients.tolist() == ["a", "c"] and split.control_scores.tolist() == [2.0, 4.0]
-    few = split.only({"c", "d"})
-    assert few.member_scores.tolist() == [3.0] and few.control_patients.tolist() == ["d"]
 
 
 def test_the_winner_of_many_worthless_attacks_is_flattered_only_where_it_was_chosen():
@@ -89,28 +72,7 @@ def test_levels_average_admissions_and_patients():
     assert levels["patient"].control_scores.tolist() == [5.0]
 
 
-def test_the_leakage_at_a_threshold_is_the_difference_of_two_rates():
-    both_arms = arms(1.0)
-    leakage = scores.leakage_at(both_arms, 0.5, draws=200)
-    assert leakage.estimate == pytest.approx(
-        np.mean(both_arms.member_scores >= 0.5) - np.mean(both_arms.control_scores >= 0.5)
-    )
-    assert leakage.low < leakage.estimate < leakage.high
-    with_threshold = Arms(*both_arms, threshold=0.5)
-    assert (
-        scores.measure(with_threshold, draws=200).leakage == leakage
-        and with_threshold.only({"p0001"}).threshold == 0.5
-    )
-
-
 # The nulls that every attack is compared with.
-
-
-def scores_of(seed, patients=120, shift=0.0):
-    """Scores of three notes a patient, correlated within the patient."""
-    generator = rng.make(seed, "test controls")
-    level = np.repeat(generator.normal(size=patients), 3)
-    return level + generator.normal(size=3 * patients) + shift, np.repeat(np.arange(patients), 3)
 
 
 def test_a_patient_lies_on_one_side_and_the_sides_are_equal():
@@ -119,14 +81,6 @@ def test_a_patient_lies_on_one_side_and_the_sides_are_equal():
     assert all(len(set(side[patients == p])) == 1 for p in range(41))
     assert len(set(patients[side])) == 20
     assert not np.array_equal(side, half_of_patients(patients, seed=2))
-
-
-def test_halves_of_several_scores_a_note_keep_their_columns():
-    scores, patients = scores_of(0)
-    halves = half_against_half(np.column_stack([scores, -scores]), patients, 0)
-    one = half_against_half(scores, patients, 0)
-    assert np.array_equal(halves.member_scores[:, 0], one.member_scores)
-    assert np.array_equal(halves.control_scores[:, 1], -one.control_scores)
 
 
 @pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
@@ -152,3 +106,13 @@ def test_a_rule_that_hits_only_members_is_refused_and_silence_claims_little(hits
     else:
         controls.require_null("strict rule", interval, null=0)
         assert interval.high == pytest.approx(stats.clopper_pearson(0, 14).high)
+
+
+def test_one_bootstrap_gives_what_the_single_intervals_give():
+    both_arms = arms(1.0)
+    measured = scores.measure(both_arms, draws=200, seed=3)
+    assert measured.auc == stats.auc_interval(*both_arms, draws=200, seed=3)
+    curve = stats.roc_curve(*both_arms, fpr=[0.001, 0.01], draws=200, seed=3)
+    for place, rate in enumerate((measured.tpr_at_01pct_fpr, measured.tpr_at_1pct_fpr)):
+        assert (rate.estimate, rate.low, rate.high) == (curve.tpr[place], curve.low[place], curve.high[place])
+    assert measured.as_json()["auc"] == [measured.auc.estimate, measured.auc.low, measured.auc.high]

@@ -1,11 +1,16 @@
 """The bank of shadow models and the attacks that use it."""
 
-import numpy as np
+import dataclasses
 
-from privhelpers import stats
+import numpy as np
+import pytest
+
+from privhelpers import artifacts, models, stats, training
 from privhelpers.artifacts import Store
-from privhelpers.attacks import panel
+from privhelpers.attacks import panel, shadow, signals
 from privhelpers.attacks.bank import Bank
+from privhelpers.attacks.shadow import Task
+from privhelpers.errors import InvalidParameter
 from privhelpers.results import Results
 
 NOTES = tuple(f"t{n:03d}" for n in range(200))
@@ -42,14 +47,6 @@ def test_the_bank_comes_back_as_it_was_written(tmp_path):
     again = Results(store).shadow_bank
     assert again.notes == bank.notes and (again.inside == bank.inside).all()
     assert all((again.signals[name] == values).all() for name, values in bank.signals.items())
-
-
-def test_notes_are_found_by_name_and_kept_in_the_order_asked_for():
-    bank, _ = made()
-    few = bank.only(notes=np.array(["t005", "t001"]), models=[2, 0])
-    assert few.notes == ("t005", "t001") and few.inside.shape == (2, 2)
-    assert (few.inside == bank.inside[[2, 0]][:, [5, 1]]).all()
-    assert (few.signals["loss"] == bank.signals["loss"][[2, 0]][:, [5, 1]]).all()
     assert bank.rows(["x", "t001"]).tolist() == [False, True]
 
 
@@ -66,3 +63,87 @@ def test_every_attack_with_shadow_models_beats_the_loss_where_texts_differ():
 def test_nothing_is_found_where_training_left_no_trace():
     for name, area in areas_in_turn(*made(effect=0.0)).items():
         assert abs(area - 0.5) < 0.06, name
+
+
+# Shadow models: independent halves, results that survive a kill, and the classifier.
+
+
+TEXTS = tuple(f"Seen in room {n}, BP 1{n}0/80, Asthma." for n in range(12))
+SETTINGS = training.Settings(epochs=1, learning_rate=1e-3, batch_size=4)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    store = Store(tmp_path_factory.mktemp("runs") / "artifacts", "test")
+    tokenizer = models.train_tokenizer(list(TEXTS), vocab_size=300)
+    models.put(store, "public", models.build("micro-gpt2", tokenizer, seed=0), tokenizer)
+    return store
+
+
+@pytest.fixture
+def in_a_build(monkeypatch):
+    monkeypatch.setenv(artifacts.RUNNER, "of this code")
+
+
+@pytest.fixture
+def counted(in_a_build):
+    """Training that counts its calls."""
+    calls = []
+
+    def train(*args, **kwargs):
+        calls.append(args[2])
+        return training.train(*args, **kwargs)
+
+    train.calls = calls
+    return train
+
+
+def tasks(count=2, **change):
+    settings = training.Settings(**{**vars(SETTINGS), **change})
+    return [Task(f"shadow-{n}", TEXTS[n : n + 6], TEXTS, settings, seed=n) for n in range(count)]
+
+
+def run(store, train, some, **options):
+    return shadow.train_all(store, "10a_test", some, train=train, progress=False, **options)
+
+
+def test_a_second_run_trains_nothing_and_returns_the_same(store, counted):
+    first = run(store, counted, tasks())
+    assert len(counted.calls) == 2
+    assert {name: values.shape for name, values in first[0].items()} == dict.fromkeys(shadow.KEPT, (12,))
+    again = run(store, counted, tasks())
+    assert len(counted.calls) == 2
+    for a, b in zip(first, again, strict=True):
+        assert all((a[name] == b[name]).all() for name in shadow.KEPT)
+
+
+def test_ezmia_and_wbc_are_kept_where_the_start_has_scored_the_tokens(store):
+    model, tokenizer = models.take(store, shadow.START)
+    log_p = models.score_tokens(model, tokenizer, TEXTS).log_p
+    task = dataclasses.replace(tasks(1)[0], start_log_p=log_p)
+    (plain,), (kept,) = (run(store, training.train, [one]) for one in (tasks(1)[0], task))
+    assert tuple(kept) == shadow.KEPT + shadow.AGAINST_START and tuple(plain) == shadow.KEPT
+    assert all((kept[name] == plain[name]).all() for name in shadow.KEPT)
+    training.train(model, tokenizer, list(task.texts), SETTINGS, seed=0, progress=False)
+    found = signals.scores(signals.measure(model, tokenizer, TEXTS), reference_log_p=log_p)
+    for name in shadow.AGAINST_START:
+        assert kept[name] == pytest.approx(found[name], abs=1e-2), name
+
+
+def test_a_damaged_file_is_trained_again(store, counted):
+    expected = run(store, counted, tasks(1))
+    file = store.unfinished("10a_test") / "shadow-0.json"
+    values = artifacts.parse_json(file.read_bytes(), file.name)
+    values["result"]["loss"][0] += 0.001
+    file.write_bytes(artifacts.to_json(values))
+    del counted.calls[:]
+    assert (run(store, counted, tasks(1))[0]["loss"] == expected[0]["loss"]).all()
+    assert len(counted.calls) == 1
+
+
+def test_what_is_done_stays_when_a_later_model_fails(store, counted):
+    store.forget("10a_test")
+    bad = [*tasks(1), Task("broken", (), TEXTS, SETTINGS, seed=0)]
+    with pytest.raises(InvalidParameter, match="texts"):
+        run(store, counted, bad)
+    assert (store.unfinished("10a_test") / "shadow-0.json").exists()

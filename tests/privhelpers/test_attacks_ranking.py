@@ -1,7 +1,6 @@
 """Rankings of generated texts, what counts as copied, and model text on a page."""
 
 import re
-from html import unescape
 
 import numpy as np
 import pytest
@@ -10,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privhelpers.attacks import case_studies as cases
-from privhelpers.attacks import extraction, ranking
-from privhelpers.attacks.extraction import Generation, Profile
+from privhelpers.attacks import ranking
 from privhelpers.text import inert
 
 WORDS = st.lists(st.sampled_from("abcd"), max_size=8).map(" ".join)
@@ -46,29 +44,6 @@ def test_the_first_are_the_highest_and_ties_fall_by_lot():
     assert ranking.first([1, 2], 9, seed=0).tolist() == [1, 0]
 
 
-# Subtraction of what was public.
-
-ANNA = Profile(
-    "p1",
-    {"email": ("a.hill0001@mail.example.org",), "dob": ("1990-02-03",), "phone": ("(212) 555-0123",)},
-    ("Asthma",),
-    ("Albuterol",),
-)
-
-
-def test_public_values_do_not_count():
-    texts = [
-        Generation("", "born 1990-02-03, call (212) 555-0123"),
-        Generation("", "A.HILL0001@mail.example.org"),
-    ]
-    assert extraction.strict_match(texts, [ANNA]).leaks == 2
-    public = extraction.public_values(texts, [ANNA], ["On  1990-02-03 it rained", "nothing"])
-    assert public == {"1990-02-03"}
-    match = extraction.strict_match(texts, [ANNA], public=public)
-    assert match.leaks == 1 and match.by_identifier["dob"] == 0 and match.by_identifier["email"] == 1
-    assert extraction.public_values([], [ANNA], ["1990-02-03"]) == frozenset()
-
-
 # Model text on a page.
 
 HOSTILE = [
@@ -97,14 +72,3 @@ def test_model_text_on_a_page_is_characters_and_nothing_else(text):
     assert "mathjax_ignore" in page and "<!--" not in page
     assert seen.get_text().count(inert(text)) >= 3
     assert not re.search("[\x00-\x1f\u200b-\u202e]", page)
-
-
-@given(
-    text=st.text(max_size=40), spans=st.lists(st.tuples(st.integers(0, 45), st.integers(0, 45)), max_size=5)
-)
-def test_marks_keep_every_character(text, spans):
-    spans = [(min(a, b), max(a, b)) for a, b in spans]
-    page = cases._marked(text, spans)
-    plain = unescape(page.replace("<mark>", "").replace("</mark>", ""))
-    assert plain == inert(text)
-    assert page.count("<mark>") == page.count("</mark>")

@@ -51,11 +51,6 @@ def test_a_rank_is_the_mean_over_all_orders_of_equal_scores(scores, right):
     assert found == pytest.approx([over_all_orders(scores, right)])
 
 
-def test_ten_equal_scores_give_the_middle_place():
-    names = [*"abcdefghij"]
-    assert attributes.ranks(np.zeros((1, 10)), names, [["c"]]).tolist() == [5.5]
-
-
 def test_no_model_names_conditions_in_one_order_on_the_page():
     """The cells of the page on a town of seven patients: equal frequencies give no two first places."""
     [page] = NOTEBOOKS.glob("*_memorization.ipynb")

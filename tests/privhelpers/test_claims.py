@@ -2,22 +2,17 @@
 
 import json
 import math
-import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from bs4 import BeautifulSoup
 
-from bookmaker.site import _outputs
-from privhelpers import claims
-from privhelpers.claims import _documents
+from privhelpers import accounting, claims, stats
+from privhelpers.attacks import extraction
+from privhelpers.claims import _documents, _null_model
 from privhelpers.errors import InvalidParameter
 
 HOLDS, WRONG, CONTRADICTS, UNSUPPORTED, UNMEASURED = claims.VERDICTS
-KINDS = {"reading", claims.RECOMPUTED}
-BIBLIOGRAPHY = (Path(__file__).parents[2] / "book" / "references.bib").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -148,53 +143,107 @@ def test_a_verdict_turns_with_what_is_printed(monkeypatch):
     assert turned["exact-memorization"].figures["zero_high"] < 0.002
 
 
-def test_every_claim_is_complete(every):
-    assert len({row.id for row in every}) == len(every) == 120
-    for row in every:
-        texts = [row.claim[name] for name in ("where", "says", "published", "why")]
-        for text in (*texts, row.evidence):
-            assert text.strip() and len(text) <= 175, (row.id, text)
-        assert row.claim["says"].endswith(".") and row.claim["why"].endswith("."), row.id
-        assert row.verdict in claims.VERDICTS and row.claim["severity"] in set("ABC") | {""}, row.id
-        assert row.claim["kind"] in KINDS and (row.severity == "") == (row.verdict == HOLDS), row.id
-
-
-def test_a_recomputed_claim_stores_no_verdict_and_a_reading_cites(every):
-    kinds = [row.claim["kind"] for row in every]
-    assert kinds.count(claims.RECOMPUTED) >= 70
-    for row in every:
-        if row.claim["kind"] == claims.RECOMPUTED:
-            assert "verdict" not in row.claim and row.claim["holds_if"]
-            assert set(row.claim["holds_if"]) <= set(row.figures), row.id
-        else:
-            assert row.claim["cites"], row.id
-        for work in row.claim.get("cites", []):
-            if re.fullmatch(r"[a-z]+\d+\w?", work):
-                assert f"{{{work}," in BIBLIOGRAPHY, (row.id, work)
-
-
-def test_tables_contain_every_claim_once_and_a_page_shows_them_whole(rows):
-    topics = list(dict.fromkeys(row.claim["topic"] for row in rows))
-    tables = [claims.claim_table(rows, topic) for topic in topics]
-    assert sum(map(len, tables)) == len(rows) == len(claims.tidy(rows))
-    assert claims.verdict_counts(rows)["claims"].sum() == len(rows)
-    assert json.loads(json.dumps(claims.as_json(rows), allow_nan=False))[0]["id"] == rows[0].id
-    for table in tables:
-        html = table._repr_html_()
-        before, after = (BeautifulSoup(page, "html.parser") for page in (html, _outputs.clean_html(html)))
-        assert after.get_text() == before.get_text() and "claims" in after.table["class"]
-
-
-def test_a_table_of_sentences_is_plain_and_escaped():
-    frame = pd.DataFrame({"a": ["<script>x</script>", "one" * 40]}, index=["<i>", "row"])
-    shown = claims.TextTable(frame)._repr_html_()
-    assert "<script>" not in shown and "&lt;script&gt;" in shown and "one" * 40 in shown
-    assert "&lt;i&gt;" in shown and "&lt;i&gt;" not in claims.TextTable(frame, index=False)._repr_html_()
-    assert "one" in repr(claims.TextTable(frame))
-
-
 def test_unknown_names_are_refused(rows):
     with pytest.raises(InvalidParameter, match="document"):
         claims.printed("newspaper")
     with pytest.raises(InvalidParameter, match="topics"):
         claims.claim_table(rows, "leakage", "weather")
+
+
+# What the report's code did to its noise, tried on ours: the rule that must fail, fails.
+
+
+SIGMA, BOUND, BATCH = 2.2829, 1.0, 4.0
+PRINTED = claims.printed("report")
+RUN = {"sample_rate": 4 / 1500, "steps": PRINTED.steps, "delta": PRINTED.delta}
+
+
+@pytest.mark.parametrize("target", [0.5, 1.0, 5.0, 10.0])
+def test_a_calibrated_noise_multiplier_keeps_its_target(target):
+    """Behavioural vector (b), first half; the report's search returns one that does not, from 1 on."""
+    ours = accounting.calibrate_noise_multiplier(target_epsilon=target, **RUN)
+    assert accounting.epsilon(noise_multiplier=ours, **RUN) <= target
+    searched = accounting.printed_calibration(target_epsilon=target, **RUN)
+    assert (accounting.epsilon(noise_multiplier=searched, **RUN) > target) == (target >= 1)
+
+
+def test_a_clamp_takes_the_guarantee_away():
+    """Behavioural vector (b), second half: a calibrated noise multiplier may not be lowered."""
+    run = {"sample_rate": 0.5, "steps": 1875, "delta": 1e-5}
+    ours = accounting.calibrate_noise_multiplier(target_epsilon=5.0, accountant="rdp", **run)
+    lowered = accounting.clamped(ours, target_epsilon=5.0)
+    assert lowered < ours
+    assert accounting.epsilon(noise_multiplier=lowered, accountant="rdp", **run) > 5.0
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+def test_epsilon_is_concave_in_the_steps_and_the_printed_log_is_not(accountant):
+    """Behavioural vector (c)."""
+    epochs = [PRINTED.steps * epoch // 5 for epoch in range(1, 6)]
+    run = {**RUN, "noise_multiplier": 0.8, "accountant": accountant}
+    spent = [accounting.epsilon(**{**run, "steps": steps}) for steps in epochs]
+    gains = np.diff([0.0, *spent])
+    assert (gains > 0).all() and (np.diff(gains) < 1e-3).all()
+    printed = np.diff([0.0, *PRINTED.epsilon_log])
+    assert np.ptp(printed[:-1]) < 2e-4, "a straight line"
+
+
+# What the report's rule counts without memory; and the rules of this book on the same texts.
+
+
+REPORT = claims.printed("report")
+NAMES = claims.report_names()
+NOBODY = ["Zzzz Qqqq"] * 225
+WORDS = [f"{condition}, {drug}." for condition in REPORT.conditions for drug in REPORT.medications]
+
+
+def loose(text, name, condition="COPD", medication="Tramadol"):
+    return any(word.lower() in text.lower() for word in (*name.split(), condition, medication))
+
+
+def middle(counts):
+    return np.percentile(counts, [2.5, 97.5])
+
+
+def test_the_generator_of_the_report_is_repeated():
+    assert NAMES[0] == "Allison Hill" and len(NAMES) == 225
+    assert _null_model.numbers_that_could_be_real() == (225, 225)
+
+
+def test_the_simulated_null_of_random_words():
+    null = claims.simulated_leaks(REPORT, NOBODY, WORDS, simulations=1500, seed=1)
+    chance = 1 - (1 - 13 / 144) * (1 - 1 / 12)
+    assert chance == pytest.approx(0.166088, abs=1e-6)
+    assert null.mean() == pytest.approx(1400 * chance, abs=1.5)
+    assert middle(null) == pytest.approx((204, 260), abs=4)
+    assert np.mean(null >= 256) == pytest.approx(0.056, abs=0.02)
+    assert np.mean(null >= 249) == pytest.approx(0.126, abs=0.03)
+    shared = claims.simulated_leaks(REPORT, NOBODY, WORDS, simulations=1500, seed=1, shared_texts=True)
+    assert shared.mean() == pytest.approx(null.mean(), abs=3)
+    assert 0.85 < shared.std() / null.std() < 1.2
+    named = claims.simulated_leaks(REPORT, NAMES, WORDS, simulations=1500, seed=1)
+    assert named.mean() > null.mean(), "names inside medical words add to it"
+    assert middle(named)[1] > 256
+
+
+def test_the_strict_rule_is_silent_on_prose_about_no_patient():
+    """Behavioural vector (f): an upper bound of 0.05%, where the report's rule is far above it."""
+    texts = claims.plain_english()[:220]
+    generations = [extraction.Generation("", text) for text in texts]
+    people = [
+        extraction.Profile(f"p{i}", {"name": (name,), "dob": ("1961-03-05",)}, ("COPD",), ("Tramadol",))
+        for i, name in enumerate(NAMES[:50])
+    ]
+    hits = sum(extraction.strict_match(generations, [person]).leaks for person in people)
+    attempts = len(texts) * len(people)
+    assert attempts >= 10_000 and stats.clopper_pearson(hits, attempts).high <= 0.0005
+    fired = sum(loose(text, name) for text in texts for name in NAMES)
+    assert fired / (len(texts) * len(NAMES)) > 0.0005
+
+
+def test_tables_contain_every_claim_once_as_escaped_text(rows):
+    tables = [claims.claim_table(rows, topic) for topic in {row.claim["topic"] for row in rows}]
+    assert sum(map(len, tables)) == len(rows) == claims.verdict_counts(rows)["claims"].sum()
+    assert json.loads(json.dumps(claims.as_json(rows), allow_nan=False))[0]["id"] == rows[0].id
+    shown = claims.TextTable(pd.DataFrame({"a": ["<script>x</script>"]}))
+    assert "&lt;script&gt;" in shown._repr_html_() and "<script>" in repr(shown)

@@ -12,18 +12,6 @@ from privhelpers.attacks import extraction
 from privhelpers.defenses import Pipeline, factorial, measures, suite
 from privhelpers.defenses.factorial import Layers
 
-GENERATOR = np.random.default_rng(0)
-
-
-def test_there_are_sixteen_cells_and_eight_trainings():
-    cells = factorial.cells()
-    assert len(set(cells)) == 16 and cells[0].name == "none"
-    assert len({cell.name for cell in cells}) == 16
-    assert len(factorial.trainings()) == 8
-    assert {cell.training for cell in cells} == set(factorial.trainings())
-    assert Layers(True, True, True, True).name == "scrub + dedup + DP + filter"
-
-
 # One cell, from notes to outcome.
 
 

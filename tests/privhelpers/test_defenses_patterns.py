@@ -1,40 +1,22 @@
 """Patterns and spans: merging, formats, false positives, and time on hostile text."""
 
-import itertools
 import re
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privhelpers import defenses, stats
-from privhelpers.defenses import Span, folding, formats
+from privhelpers.attacks.extraction import Generation, profiles, strict_match
+from privhelpers.defenses import Span, formats
 from privhelpers.records import make_hospital_records, make_public_corpus
 
 CARD = "4111111111111111"  # the test number of every payment library
-SPANS = st.lists(
-    st.builds(
-        lambda start, size, kind: Span(start, start + size, kind),
-        st.integers(0, 40),
-        st.integers(1, 12),
-        st.sampled_from(["a", "b", "number"]),
-    ),
-    max_size=12,
-)
 
 
 def scrub(text):
     return defenses.PatternScrubber().scrub(text).text
-
-
-@given(SPANS)
-def test_merged_spans_cover_the_same_places_and_never_overlap(spans):
-    merged = defenses.merge(spans)
-    assert {i for s in spans for i in range(s.start, s.end)} == {
-        i for s in merged for i in range(s.start, s.end)
-    }
-    assert all(a.end <= b.start for a, b in itertools.pairwise(merged))
 
 
 def test_the_order_of_overlapping_detectors_does_not_matter():
@@ -73,24 +55,6 @@ def test_the_order_of_overlapping_detectors_does_not_matter():
 )
 def test_formats_are_found_whole(text, expected):
     assert scrub(text) == expected
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "BP 120/80, pulse 72, weight 180, height 70in",
-        "999.999.999.999 is no address, version 1.2.3 neither",
-        "take 20 mg at 8-10 hours, 2-3 times",
-        "room 12, bed 4, 87 year old man",
-        "between 1999 and 2003 the rate rose from 10 to 20 percent",
-        "a @ b, me@, @home, mail@host",
-        "99/99/99 and 2023-19-42 are no dates",
-        "score 12.5 of 100.00, ratio 3:1",
-        "",
-    ],
-)
-def test_numbers_of_a_clinic_are_left_alone(text):
-    assert scrub(text) == text
 
 
 # What 45 CFR 164.514(b)(2)(i)(C) names: every element of a date but the year, and ages over 89.
@@ -187,18 +151,7 @@ def test_neighbors_are_taken_out_each_by_itself(text, expected):
     assert scrub(text) == expected
 
 
-def test_folding_keeps_the_places():
-    text = "a\u200bb\u00a0\uff11\u0663 caf\u00e9"
-    folded = folding.fold(text)
-    assert folded.text == "ab 13 café"
-    for place, character in enumerate(folded.text):
-        start, end = folded.place(place, place + 1)
-        assert folding.fold(text[start:end]).text == character
-    spelled = folding.fold("x two one two five-oh y", spelled=True)
-    assert spelled.text == "x 2125-0 y" and spelled.place(2, 8) == (2, 21)
-    assert folding.fold("two one", spelled=True).text == "two one"
-
-
+@settings(max_examples=30, deadline=None)
 @given(st.text(max_size=80))
 def test_scrubbing_any_text_leaves_spans_inside_it_and_is_stable(text):
     done = defenses.replace(text, defenses.find_identifiers(text, spelled=True))
@@ -218,16 +171,11 @@ HOSTILE = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_time_is_linear_in_hostile_text(kind):
-    piece = HOSTILE[kind]
-
-    def seconds(size):
-        text = (piece * (size // len(piece) + 1))[:size]
-        clock = time.process_time()
-        defenses.find_identifiers(text, spelled=True)
-        return time.process_time() - clock
-
+    text = HOSTILE[kind] * (100_000 // len(HOSTILE[kind]))
+    clock = time.process_time()
+    defenses.find_identifiers(text, spelled=True)
     # It takes a fraction of a second; quadratic time would take many minutes.
-    assert seconds(200_000) < 10
+    assert time.process_time() - clock < 10
 
 
 STRICT = ("ssn", "phone", "email", "mrn")
@@ -270,6 +218,37 @@ def test_false_alarms_on_text_without_identifiers_have_a_small_upper_bound():
     alarms = sum(bool(defenses.find_identifiers(text)) for text in clean)
     rate = stats.clopper_pearson(alarms, len(clean))
     assert len(set(clean)) >= 7_500 and rate.high < 0.0005, rate
+
+
+# The leak detector: how often it fires where nothing can leak, and whether it sees what is planted.
+
+
+PEOPLE = {"patients": 400, "validation_patients": 1, "heldout_patients": 1, "canaries_per_level": 1}
+
+
+@pytest.fixture(scope="module")
+def members():
+    records = make_hospital_records(seed=7, report_share=1.0, **PEOPLE)
+    return profiles(records.train)
+
+
+def test_false_positives_on_never_trained_text_have_a_small_upper_bound(members):
+    """Texts full of other people's identifiers, of which the model behind them cannot know one."""
+    texts = make_public_corpus(seed=8, documents=12_000)
+    match = strict_match([Generation("", text) for text in texts], members)
+    rate = stats.clopper_pearson(match.leaks, len(set(texts)))
+    assert len(set(texts)) >= 10_000 and rate.high <= 0.0005, rate
+
+
+def test_planted_identifiers_are_recalled_with_a_high_lower_bound(members):
+    hits = total = 0
+    for identifier in ("mrn", "email", "phone", "ssn", "name", "dob", "address"):
+        values = [v for person in members for v in person.identifiers.get(identifier, ())]
+        planted = [Generation("", f"Seen at noon,\n {value.upper()}  and home.") for value in values]
+        matched = strict_match(planted, members).by_identifier[identifier]
+        assert matched == len(values) > 100, identifier
+        hits, total = hits + matched, total + len(values)
+    assert stats.clopper_pearson(hits, total).low >= 0.995
 
 
 def test_unusual_notes_know_where_everything_stands():

@@ -31,16 +31,6 @@ def test_notes_are_scrubbed_then_deduplicated():
     assert ON.prepare([placed]).notes == [{"patient_id": "p", "text": "Call [PHONE]."}]
 
 
-def test_the_report_says_what_nobody_looked_at():
-    names = [text for text in ON.prepare(NOTES).report.not_checked if "names" in text]
-    assert names
-    bare = defenses.Pipeline().prepare(NOTES)
-    assert [n["text"] for n in bare.notes] == [n["text"] for n in NOTES]
-    assert "no scrubber" in bare.report.not_checked[0] and "off" in bare.report.not_checked[1]
-    assert bare.report.identifiers == {} and bare.report.notes_kept == 4
-    assert any("single a patient out" in text for text in bare.report.not_checked)
-
-
 def test_copies_are_looked_for_within_patients_on_demand():
     again = {**NOTES[0], "text": "Call (646) 555-0111 after the noon visit to the ward."}
     result = replace(ON, within_patients=True).prepare([*NOTES, again])
@@ -48,16 +38,6 @@ def test_copies_are_looked_for_within_patients_on_demand():
     assert "different patients" in result.report.not_checked[1]
     across = ON.prepare(NOTES).report.not_checked
     assert any("differential privacy" in text for text in across)
-
-
-def test_any_scrubber_serves():
-    class Nouns:
-        def find_all(self, texts):
-            return [[defenses.Span(0, 7, "noun")] if t.startswith("Nothing") else [] for t in texts]
-
-    result = defenses.Pipeline(scrubber=Nouns()).prepare(NOTES)
-    assert result.notes[3]["text"] == "[NOUN] to take out here, seen at noon."
-    assert list(result.by_patient()) == ["p1", "p2", "p3"] and len(result.by_patient()["p1"]) == 2
 
 
 def test_ids_that_read_the_same_are_one_patient():
@@ -111,22 +91,27 @@ def test_one_file_configures_the_pipeline(tmp_path):
         ("dp:\n", "dp:\n  target_epsilon: 1\n", "line 5: target_epsilon is given twice"),
         ("filter: 4", "filter: 4\ndp: {target_epsilon: 1}", "line 9: dp is given twice"),
         ("filter: 4", "filter: 010", "filter = '010'"),
-        ("filter: 4", "filter: 0x10", "filter = '0x10'"),
-        ("filter: 4", "filter: 1:30", "filter = '1:30'"),
         ("filter: 4", "filter: 4.0", "filter = 4.0"),
         ("filter: 4", "filter: true", "filter = True"),
         ("epsilon: 8", "epsilon: 1:30.5", "target_epsilon = '1:30.5'"),
         ("epsilon: 8", "epsilon: .inf", "target_epsilon = inf"),
         ("epsilon: 8", "epsilon: .nan", "target_epsilon = nan"),
-        ("epsilon: 8", "epsilon: NaN", "target_epsilon = 'NaN'"),
         ("epsilon: 8", "epsilon: 1e400", "line 4: a number is too large"),
         ("epsilon: 8", "epsilon: 0,5", "target_epsilon = '0,5'"),
         ("scrub: true", "scrub: yes", "scrub = 'yes'"),
-        ("scrub: true", "scrub: off", "scrub = 'off'"),
         ("dp:", "<<: {filter: 2}\ndp:", "line 3: '<<'"),
+        ("scrub:", "scrubb:", "scrubb"),
+        ("scrub: true", "scrub: patterns", "scrub"),
+        ("0.8", "1.5", "dedup"),
+        ("  target_epsilon: 8\n", "", "target_epsilon"),
+        ("1.0e-5", "1", "delta"),
+        ("filter: 4", "filter: 0", "filter"),
+        ("filter: 4", "filter: !!python/object/apply:os.getcwd []", "YAML"),
+        (RECIPE, "- scrub", "layer"),
+        (RECIPE, "dp: 8", "dp = 8"),
     ],
 )
-def test_an_entry_of_a_recipe_that_could_mean_two_things_is_refused(tmp_path, old, new, match):
+def test_a_recipe_that_is_wrong_or_could_mean_two_things_is_refused(tmp_path, old, new, match):
     file = tmp_path / "pipeline.yml"
     assert old in RECIPE
     file.write_text(RECIPE.replace(old, new), encoding="utf-8")
@@ -175,25 +160,3 @@ def text_of(*notes):
 def test_invalid_input_is_refused(field, call):
     with pytest.raises(InvalidParameter, match=field):
         call()
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "field"),
-    [
-        ("scrub:", "scrubb:", "scrubb"),
-        ("scrub: true", "scrub: patterns", "scrub"),
-        ("0.8", "1.5", "dedup"),
-        ("  target_epsilon: 8\n", "", "target_epsilon"),
-        ("1.0e-5", "1", "delta"),
-        ("filter: 4", "filter: 0", "filter"),
-        ("filter: 4", "filter: !!python/object/apply:os.getcwd []", "YAML"),
-        (RECIPE, "- scrub", "layer"),
-        (RECIPE, "dp: 8", "dp = 8"),
-    ],
-)
-def test_a_bad_recipe_is_refused_by_file_and_entry(tmp_path, old, new, field):
-    file = tmp_path / "pipeline.yml"
-    file.write_text(RECIPE.replace(old, new), encoding="utf-8")
-    with pytest.raises(InvalidParameter, match=field) as refused:
-        defenses.read_recipe(file)
-    assert str(file) in str(refused.value)

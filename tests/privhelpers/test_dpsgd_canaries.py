@@ -14,7 +14,7 @@ from privhelpers import dpsgd, models
 from privhelpers.dpsgd import _recorder
 from privhelpers.dpsgd._canaries import CanaryTracker
 from privhelpers.dpsgd._losses import losses_by_row
-from privhelpers.errors import InvalidParameter, ResumeRefused, UnsupportedModel
+from privhelpers.errors import InvalidParameter
 from privhelpers.models.adapters import with_adapters
 
 CANARIES = dpsgd.GradientCanaries(count=200, seed=0)
@@ -61,12 +61,6 @@ def test_coins_are_fair_independent_and_follow_the_seed(start):
     assert np.array_equal(coins[0], CanaryTracker(dpsgd.GradientCanaries(1000, 0), model, plan).included)
 
 
-def test_each_canary_owns_a_coordinate_that_follows_from_its_number(start, planted):
-    places = list(zip(planted.row.tolist(), planted.column.tolist(), strict=True))
-    assert len(set(places)) == 200 and places == [divmod(number, 64) for number in range(200)]
-    assert start[2].spare_rows.weight.shape == (4, 64)
-
-
 def test_one_patient_with_a_longer_note_moves_no_canary(start):
     """Canaries where notes leave room would all move: many bounds, for one patient more."""
     texts, tokenizer, model = start
@@ -80,13 +74,6 @@ def test_one_patient_with_a_longer_note_moves_no_canary(start):
         shown.append((*before, log.canaries.scores))
     for of_short, of_long in zip(*shown, strict=True):
         np.testing.assert_allclose(of_short, of_long, atol=1e-3)
-
-
-def test_a_frozen_model_has_nothing_to_train(start):
-    frozen = copy.deepcopy(start[2]).requires_grad_(False)
-    with pytest.raises(UnsupportedModel, match="frozen"):
-        run(frozen, start[1], start[0], tiny_plan(), canaries=CANARIES)
-    assert not hasattr(frozen, "spare_rows")
 
 
 def test_adapters_of_a_llama_are_trained_and_audited():
@@ -147,42 +134,6 @@ def test_canaries_that_stayed_out_show_noise_and_the_others_the_mechanism(start)
     assert share == pytest.approx(0.05, abs=0.02)
 
 
-def test_canaries_leave_the_use_of_text_alone(start):
-    """Weights that a note reads get gradients of patients and noise, as without canaries."""
-    plan = tiny_plan(sample_rate=1.0, steps=1)
-    gradients = []
-
-    class Keeping(dpsgd.PrivateOptimizer):
-        def step(self, draw):
-            norms = super().step(draw)
-            gradients.append({name: g.clone() for name, g in self.gradients.items()})
-            return norms
-
-    trained(start, plan=plan, optimizer=Keeping)
-    trained(start, plan=plan, optimizer=Keeping, canaries=CANARIES)
-    assert gradients[1].keys() - gradients[0].keys() == {"spare_rows.weight"}
-    for name in gradients[0]:
-        torch.testing.assert_close(gradients[0][name], gradients[1][name], rtol=1e-4, atol=1e-6)
-
-
-def test_an_interrupted_run_keeps_the_scores(start, tmp_path):
-    plan = tiny_plan(steps=12, accountant="rdp")
-    settings = {"plan": plan, "canaries": CANARIES, "seed": 5}
-    model, whole = trained(start, **settings)
-    kept = {"keep": tmp_path, "checkpoint_every": 5}
-    with pytest.raises(Stop), stopping_before(7):
-        trained(start, **settings, **kept)
-    again, log = trained(start, **settings, **kept)
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
-    assert np.array_equal(log.canaries.scores, whole.canaries.scores)
-    with pytest.raises(ResumeRefused):
-        trained(start, **{**settings, "canaries": None}, **kept)
-
-
-def test_a_run_without_canaries_has_none(start):
-    assert trained(start)[1].canaries is None
-
-
 # Norms by layer, for attacks that see the weights.
 
 
@@ -217,10 +168,7 @@ def test_layer_norms_equal_one_backward_pass_for_each_row(family, tied, most_byt
         ({"row": torch.tensor(0)}, "row: must be whole numbers from 0 to"),
         ({"row": torch.tensor([], dtype=torch.long)}, "row: must be whole numbers from 0 to"),
         ({"row": torch.tensor([0, 10**6])}, "row: must be whole numbers from 0 to"),
-        ({"row": torch.tensor([-1, 0])}, "row: must be whole numbers from 0 to"),
-        ({"row": torch.tensor([0.0, 1.0])}, "row: must be whole numbers from 0 to"),
         ({"row": torch.tensor([0])}, r"gradient: its shape must be \(1, "),
-        ({"row": torch.tensor([[0], [1]])}, "row: must be whole numbers from 0 to"),
         ({"gradient": torch.ones(2, 32, dtype=torch.cfloat)}, "gradient: must be of a floating type"),
         ({"gradient": torch.ones(2, 3)}, r"gradient: its shape must be .*, not \(2, 3\)"),
     ],

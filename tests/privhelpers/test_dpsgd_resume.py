@@ -6,7 +6,6 @@ import dataclasses
 import os
 import sys
 from contextlib import nullcontext
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -21,10 +20,9 @@ from privhelpers.dpsgd import _resume
 from privhelpers.dpsgd._log import Tally
 from privhelpers.errors import (
     DamagedArtifact,
-    LedgerInUse,
     ResumeRefused,
 )
-from privhelpers.ledger import open_ledger, read_ledger
+from privhelpers.ledger import read_ledger
 
 PLAN = {"steps": 12, "accountant": "rdp"}
 
@@ -72,7 +70,7 @@ def same_weights(a, b):
     return all(torch.equal(p, q) for p, q in zip(a.parameters(), b.parameters(), strict=True))
 
 
-@pytest.mark.parametrize("stop", [0, 1, 4, 5, 7, 11])
+@pytest.mark.parametrize("stop", [1, 5, 11])
 def test_an_interrupted_run_ends_with_the_same_weights_and_counts(start, whole, tmp_path, stop):
     with pytest.raises(Stop):
         attempt(start, tmp_path, stop=stop)
@@ -83,15 +81,6 @@ def test_an_interrupted_run_ends_with_the_same_weights_and_counts(start, whole, 
     assert log.median_norms.tolist() == pytest.approx(whole[1].median_norms.tolist(), nan_ok=True)
     assert (log.clipped_share, log.rdp_epsilon) == (whole[1].clipped_share, whole[1].rdp_epsilon)
     assert read_ledger(tmp_path / "ledger.jsonl").steps == 12
-
-
-def test_an_interrupted_run_has_counted_all_notes(start, tmp_path):
-    texts = [start[0][1], *start[0][1:]]  # a text of two units
-    for stop in (7, None, None):  # interrupted, gone on with, and asked again at its end
-        with nullcontext() if stop is None else pytest.raises(Stop):
-            _, log = attempt((texts, *start[1:]), tmp_path, stop=stop, notes_per_step=2)
-            assert (log.shared_texts, log.notes_beyond_bound) == (1, sum(len(n) == 3 for n in texts))
-            assert log.notes_beyond_bound > 0
 
 
 def test_dropout_goes_on_where_it_was(start, tmp_path):
@@ -109,14 +98,6 @@ def test_dropout_goes_on_where_it_was(start, tmp_path):
     assert same_weights(model, plain)
 
 
-def test_a_finished_run_is_not_run_again(start, whole, tmp_path):
-    attempt(start, tmp_path)
-    before = (tmp_path / "ledger.jsonl").read_bytes()
-    model, log = attempt(start, tmp_path, stop=0)  # a single further step would raise
-    assert same_weights(model, whole[0]) and len(log.batch_sizes) == 12
-    assert (tmp_path / "ledger.jsonl").read_bytes() == before
-
-
 def test_every_step_is_counted_before_it_is_taken(start, tmp_path):
     counted = []
 
@@ -127,15 +108,6 @@ def test_every_step_is_counted_before_it_is_taken(start, tmp_path):
 
     attempt(start, tmp_path, optimizer=Watching)
     assert counted == [5] * 5 + [10] * 5 + [12] * 2
-
-
-def test_the_ledger_holds_what_the_log_says(start, tmp_path):
-    _, log = attempt(start, tmp_path, run="dp-eps-8")
-    record = read_ledger(tmp_path / "ledger.jsonl")
-    assert record.header.run == "dp-eps-8" and record.header.mode == log.mode == "research"
-    assert record.epsilon == pytest.approx(log.spent.epsilon, rel=1e-9) and record.epsilon <= 8.0
-    assert record.header.plan.noise_multiplier == log.spent.noise_multiplier
-    assert [entry.total_steps for entry in record.entries] == [5, 10, 12]
 
 
 def test_the_ledger_of_a_part_under_study_counts_steps_and_no_epsilon(start, tmp_path):
@@ -275,7 +247,6 @@ def test_release_mode_without_its_checkpoint_is_refused(start, tmp_path):
 
 CHANGES = {
     "learning_rate": ({"learning_rate": 2e-3}, "fingerprint.parameters"),
-    "seed": ({"seed": 6}, "fingerprint.parameters"),
     "notes_per_step": ({"notes_per_step": 2}, "fingerprint.parameters"),
     "sigma": ({"plan": "more noise"}, "noise_multiplier"),
     "mode": ({"chance": dpsgd.release()}, "mode"),
@@ -299,20 +270,6 @@ def test_a_run_with_other_terms_is_refused(start, tmp_path, change):
     assert (tmp_path / "ledger.jsonl").read_bytes() == before
 
 
-@pytest.mark.parametrize("file", ["models/scoring.py", "models/masking.py", "rng.py", "dpsgd/_engine.py"])
-def test_other_code_that_the_gradient_passes_through_is_refused(start, tmp_path, monkeypatch, file):
-    with pytest.raises(Stop):
-        attempt(start, tmp_path, stop=2)
-    usual = artifacts.sha256_of
-
-    def edited(path):
-        return "0" * 64 if Path(path) == _resume.PACKAGE / file else usual(path)
-
-    monkeypatch.setattr(artifacts, "sha256_of", edited)
-    with pytest.raises(ResumeRefused, match=r"fingerprint.code"):
-        attempt(start, tmp_path)
-
-
 def test_the_fingerprint_covers_every_module_that_training_imports():
     """Followed from the import lines, so that a module in a new room is not forgotten."""
     found, waiting = set(), sorted((_resume.PACKAGE / "dpsgd").glob("*.py"))
@@ -334,29 +291,6 @@ def test_the_fingerprint_covers_every_module_that_training_imports():
     assert len(found) > 30
 
 
-def test_a_checkpoint_of_another_model_is_refused(start, tmp_path):
-    with pytest.raises(Stop):
-        attempt(start, tmp_path, stop=7)
-    (path,) = tmp_path.glob("step-*.pt")
-    held = torch.load(path, weights_only=True)
-    held["model"].pop("transformer.ln_f.bias")
-    torch.save(held, path)
-    with pytest.raises(DamagedArtifact, match="bytes changed"):
-        attempt(start, tmp_path)
-    artifacts.write_sealed(path, path.read_bytes())
-    with pytest.raises(DamagedArtifact, match="not a checkpoint"):
-        attempt(start, tmp_path)
-
-
-@pytest.mark.parametrize("name", ["torch", "transformers", "opacus", "peft", "numpy"])
-def test_another_version_of_a_library_is_other_code(monkeypatch, name):
-    layer, version = torch.nn.Linear(1, 1), _resume.version
-    usual = _resume.fingerprint(layer, [], {})
-    monkeypatch.setattr(_resume, "version", lambda one: "0" if one == name else version(one))
-    other = _resume.fingerprint(layer, [], {})
-    assert [part for part in usual if usual[part] != other[part]] == ["code"]
-
-
 def test_the_code_of_a_model_and_of_a_part_of_ones_own_is_covered(tmp_path, monkeypatch):
     path = tmp_path / "my_layers.py"
     path.write_text("import torch\n\n\nclass Mine(torch.nn.Linear):\n    pass\n")
@@ -370,16 +304,6 @@ def test_the_code_of_a_model_and_of_a_part_of_ones_own_is_covered(tmp_path, monk
         marks.append(_resume.fingerprint(torch.nn.Linear(1, 1), [], {}, [my_layers.Mine])["code"])
         marks.append(_resume.fingerprint(my_layers.Mine(1, 1), [], {})["code"])
     assert len(set(marks)) == 4
-
-
-def test_other_first_weights_are_refused(start, tmp_path):
-    with pytest.raises(Stop):
-        attempt(start, tmp_path, stop=7)
-    other = copy.deepcopy(start[2])
-    with torch.no_grad():
-        other.transformer.wpe.weight[0, 0] += 1
-    with pytest.raises(ResumeRefused, match=r"fingerprint.parameters"):
-        attempt(start, tmp_path, model=other)
 
 
 def test_restart_keeps_the_old_ledger(start, tmp_path):
@@ -398,14 +322,6 @@ def test_a_ledger_that_lost_lines_is_refused(start, tmp_path):
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(lines[0])  # a valid chain, and a shorter one
     with pytest.raises(ResumeRefused, match="replaced or lost"):
-        attempt(start, tmp_path)
-
-
-def test_a_second_writer_is_refused(start, tmp_path):
-    with pytest.raises(Stop):
-        attempt(start, tmp_path, stop=7)
-    header = read_ledger(tmp_path / "ledger.jsonl").header
-    with open_ledger(tmp_path / "ledger.jsonl", header), pytest.raises(LedgerInUse):
         attempt(start, tmp_path)
 
 

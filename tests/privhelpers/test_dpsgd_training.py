@@ -9,7 +9,6 @@ import pytest
 import torch
 from dpsgd_models import distance, ragged, row_of, small
 from opacus.accountants import RDPAccountant
-from peft import LoraConfig, get_peft_model
 
 from privhelpers import dpsgd, models
 from privhelpers.accounting import Claimed
@@ -86,14 +85,6 @@ def test_every_parameter_gets_its_own_noise_the_tied_matrix_once():
     assert len(pooled.unique()) > 0.999 * len(pooled)  # no stream was used twice
 
 
-def test_noise_is_drawn_once_a_step_whatever_the_micro_batches():
-    model, batch = small(), ragged()
-    whole, split = private(model), private(model)
-    whole.noisy_mean([(batch, None)])
-    split.noisy_mean([({n: v[cut] for n, v in batch.items()}, None) for cut in (slice(0, 3), slice(3, 7))])
-    assert distance(split.gradients, whole.gradients) < 1e-12
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_noise_in_pieces_is_the_noise_in_one(dtype):
     """A seed gives the noise that one draw of torch gives, whatever of it fits the cache."""
@@ -105,25 +96,6 @@ def test_noise_in_pieces_is_the_noise_in_one(dtype):
         whole.normal_(0.0, 2.0, generator=other.noise)
         assert torch.equal(ours, whole), size
         assert torch.equal(chance.noise.get_state(), other.noise.get_state()), size
-
-
-def test_noise_follows_the_parameters_and_takes_no_memory_before_the_pass_is_over():
-    """Every step draws for all parameters in their order, be they reached by a gradient or not."""
-    model, batch, seen = small(), ragged(), []
-    optimizer, noise = private(model, sigma=0.7), dpsgd.research(0)
-    handle = model.register_forward_hook(lambda *_: seen.append(len(optimizer.gradients)))
-    for draw in ([(batch, None)], [], [(batch, None)] * 2):
-        clean = optimizer.engine.zero_sums()
-        for rows, unit in draw:
-            optimizer.engine.add(rows, unit, into=clean, scale=1 / 4.0)
-        seen.clear()
-        optimizer.noisy_mean(draw)
-        assert seen == [0, len(clean)][: len(draw)]
-        assert list(optimizer.gradients) == [name for name, _ in model.named_parameters()]
-        for name, total in clean.items():
-            noise.fill_with_noise(drawn := torch.empty_like(total), 0.7 / 4.0)
-            torch.testing.assert_close(optimizer.gradients[name], drawn + total, rtol=1e-12, atol=1e-14)
-    handle.remove()
 
 
 def test_one_unit_moves_the_sum_by_no_more_than_the_bound():
@@ -183,17 +155,6 @@ def test_bad_settings_of_a_step_are_refused(name, value):
 # Chance.
 
 
-def test_a_known_seed_takes_the_noise_off_again():
-    """Why research mode is no release: the guarantee is void for whoever has the seed."""
-    model, batch = small(), ragged(rows=1)
-    secret, known = private(model, sigma=50.0, seed=9), private(model, sigma=50.0, seed=9)
-    secret.noisy_mean([(batch, None)])
-    known.noisy_mean([])
-    clean, _ = dpsgd.clipped_gradient_sum(model, batch, max_grad_norm=1.0)
-    recovered = {n: 4.0 * (secret.gradients[n] - known.gradients[n]) for n in clean}
-    assert distance(recovered, clean) < 1e-9
-
-
 def test_release_mode_repeats_nothing_and_keeps_nothing():
     first, second = dpsgd.release(), dpsgd.release()
     a, b = torch.empty(1000), torch.empty(1000)
@@ -205,7 +166,7 @@ def test_release_mode_repeats_nothing_and_keeps_nothing():
     assert not torch.equal(first.sampling.get_state(), second.sampling.get_state())
 
 
-@pytest.mark.parametrize("ratio", [0.73, 0.073, 0.0073, 0.0007])
+@pytest.mark.parametrize("ratio", [0.73, 0.0007])
 def test_a_release_shows_nothing_that_is_impossible_without_a_unit(ratio):
     """Noise that is rounded before it meets the sum leaves values that only one of two sums can reach."""
     deviation, chance = 0.37, dpsgd.release()
@@ -235,15 +196,6 @@ def test_a_release_rounds_and_widens_by_what_rounding_can_add():
     assert widths == pytest.approx([1 + 10 * step, 1 + 10 * step / 1e-6], abs=step)
 
 
-def test_a_release_of_a_step_lies_on_the_grid():
-    model = small(dtype=torch.float32)
-    optimizer = private(model, sigma=0.5, bound=0.1, expected=3.0, chance=dpsgd.release())
-    optimizer.noisy_mean([(ragged(), None)])
-    step = grid_step(optimizer.noise_deviation())
-    values = torch.cat([g.reshape(-1) for g in optimizer.gradients.values()]).double() / step
-    assert torch.equal(values, values.round())
-
-
 def test_secret_normals_are_standard_normals():
     from scipy import stats
 
@@ -259,29 +211,6 @@ def test_streams_of_a_gpu_that_is_not_here_are_refused_by_its_name():
     for streams in ("noise_on", "dropout_on"):
         with pytest.raises(DamagedArtifact, match="cuda:7, which this machine lacks"):
             chance.restore(state | {streams: {"cuda:7": state["noise"]}})
-
-
-def test_research_streams_go_on_from_a_state():
-    chance, again = dpsgd.research(4), dpsgd.research(4)
-
-    def draw(c):
-        noise = torch.empty(33)
-        c.fill_with_noise(noise, 2.0)
-        return (
-            noise,
-            torch.rand(5, generator=c.sampling),
-            c.choices.choice(100, 3, replace=False),
-            torch.rand(2),
-        )
-
-    torch.manual_seed(chance.dropout_seed())
-    draw(chance)
-    again.choices.integers(3, dtype=np.uint32)  # leaves half a draw in numpy's generator
-    state = chance.state()
-    expected = draw(chance)
-    again.restore(state)
-    for a, b in zip(draw(again), expected, strict=True):
-        assert np.array_equal(np.asarray(a), np.asarray(b))
 
 
 # Batches.
@@ -353,23 +282,18 @@ def test_rows_of_a_micro_batch_change_nothing():
 def test_an_empty_draw_is_a_step_of_noise():
     texts, tokenizer, model = hospital()
     plan = tiny_plan(sample_rate=0.01, steps=12)
-    seen = []
-
-    step = dpsgd.PrivateOptimizer.step
+    seen, step = [], dpsgd.PrivateOptimizer.step
 
     def watched(self, draw):
         before = self.parameters["transformer.wte.weight"].detach().clone()
         norms = step(self, draw)
-        moved = float((self.parameters["transformer.wte.weight"] - before).norm())
-        seen.append((len(norms), moved))
+        seen.append((len(norms), not torch.equal(self.parameters["transformer.wte.weight"], before)))
         return norms
 
     with mock.patch.object(dpsgd.PrivateOptimizer, "step", watched):
         log = run(model, tokenizer, texts, plan)
-    assert log.empty_steps > 0 and len(log.batch_sizes) == len(seen) == 12
-    assert log.empty_steps == int((log.batch_sizes == 0).sum())
-    assert all(moved > 0 for _, moved in seen)
-    assert log.spent.steps == 12
+    assert log.empty_steps == [norms for norms, _ in seen].count(0) > 0
+    assert len(log.batch_sizes) == log.spent.steps == 12 and all(moved for _, moved in seen)
     expected = RDPAccountant()
     expected.history = [(plan.noise_multiplier, 0.01, 12)]  # an empty step is counted like any other
     assert log.rdp_epsilon == pytest.approx(expected.get_epsilon(1e-3), rel=1e-9)
@@ -448,28 +372,12 @@ def test_snapshots_are_the_weights_after_their_steps_and_change_nothing():
 
     with mock.patch.object(dpsgd.PrivateOptimizer, "step", noted):
         log = run(watched, tokenizer, texts, tiny_plan(), snapshots=(2, 6))
-    assert list(log.weights) == [2, 6]
+    assert list(log.weights) == [2, 6] and run(plain, tokenizer, texts, tiny_plan()).weights == {}
     for taken, weights in log.weights.items():
         assert weights.keys() == seen[taken - 1].keys()
         assert all(torch.equal(seen[taken - 1][name], value) for name, value in weights.items())
-    assert run(plain, tokenizer, texts, tiny_plan()).weights == {}
     assert all(torch.equal(a, b) for a, b in zip(watched.parameters(), plain.parameters(), strict=True))
     assert log.spent == tiny_plan().spent, "the last weights cost what all of them cost together"
-    model.load_state_dict(log.weights[6], strict=False)
-    assert all(torch.equal(a, b) for a, b in zip(watched.parameters(), model.parameters(), strict=True))
-
-
-def test_adapters_train_and_the_rest_stays():
-    texts, tokenizer, model = hospital()
-    before = {name: p.detach().clone() for name, p in model.named_parameters()}
-    adapted = get_peft_model(model, LoraConfig(r=4, target_modules=["c_attn"], fan_in_fan_out=True))
-    log = run(adapted, tokenizer, texts, tiny_plan())
-    assert log.weight_change > 0
-    after = {
-        n.replace("base_model.model.", "").replace("base_layer.", ""): p
-        for n, p in adapted.named_parameters()
-    }
-    assert all(torch.equal(after[name], value) for name, value in before.items())
 
 
 def everybody(generator, *, units, sample_rate, steps):
@@ -525,11 +433,6 @@ def test_a_lowered_noise_multiplier_is_refused_before_a_note_is_read(change):
         run(small(), hospital()[1], Unread(), dataclasses.replace(plan, **change))
 
 
-def test_epsilon_is_that_of_the_noise_and_not_that_of_the_budget():
-    plan = dataclasses.replace(tiny_plan(accountant="rdp"), noise_multiplier=0.3, target_epsilon=1e12)
-    assert plan.epsilon == plan.spent.epsilon > 20
-
-
 def test_epsilon_grows_and_is_concave():
     steps, spent = dpsgd.epsilon_curve(tiny_plan(steps=60))
     assert steps == list(range(5, 65, 5))
@@ -583,12 +486,6 @@ def test_settings_out_of_range_are_refused(name, value):
         dpsgd.Settings(**{"learning_rate": 1e-3, name: value})
 
 
-@pytest.mark.parametrize("change", [{"every": 0}, {"on_change": "ignore"}])
-def test_folders_out_of_range_are_refused(change):
-    with pytest.raises(InvalidParameter, match=next(iter(change))):
-        dpsgd.Keep("somewhere", **change)
-
-
 def test_a_run_in_which_no_weight_moves_fails():
     texts, tokenizer, model = hospital()
 
@@ -598,6 +495,12 @@ def test_a_run_in_which_no_weight_moves_fails():
 
     with pytest.raises(TrainingFailed, match="no weight moved"):
         run(model, tokenizer, texts, tiny_plan(), optimizer=Idle)
+
+
+@pytest.mark.parametrize("change", [{"every": 0}, {"on_change": "ignore"}])
+def test_folders_out_of_range_are_refused(change):
+    with pytest.raises(InvalidParameter, match=next(iter(change))):
+        dpsgd.Keep("somewhere", **change)
 
 
 def test_a_bad_row_of_a_patient_loses_that_patient_alone():

@@ -1,22 +1,15 @@
 """The charts: the style of the book, what they show, what they refuse, and text that cannot break them."""
 
 import functools
-import os
 
 import figure_checks
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from figure_checks import lightness
 
-from bookmaker.runner.run import environment
 from privhelpers import figures, stats
 from privhelpers.errors import InvalidParameter
-from privhelpers.figures import _charts as charts
-from privhelpers.figures import _style as style
 from privhelpers.stats import Interval
-from privhelpers.text import in_words
 
 # Unbalanced TeX: the math parser would raise on it, HTML would vanish, a leading _ would leave the legend.
 HOSTILE = r"_x $\frac{1}$ <b>&amp;"
@@ -86,10 +79,6 @@ def bands(series, x=(1, 2, 3), **more):
     return figures.bands(x, series, **{"xlabel": "ε (nats)", "ylabel": "share"} | more)
 
 
-def table():
-    return pd.DataFrame([[0.1, np.nan], [0.9, 0.4]], index=["a", HOSTILE], columns=["x", HOSTILE])
-
-
 OF_THE_BOOK = {
     "bands": lambda: bands(SERIES, reference=0.5, percent=True),
     "bars": lambda: figures.bars(ROWS, SERIES, xlabel="share", ylabel="models", percent=True),
@@ -115,70 +104,7 @@ def test_a_figure_of_the_book(name):
     figure_checks.check(OF_THE_BOOK[name], shows=f"{SHOWN} (n = 3)" if name == "two arms" else SHOWN)
 
 
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda controls: figures.forest(ROWS, SERIES, xlabel="area", controls=controls),
-        lambda controls: bands(SERIES, controls=controls),
-        lambda controls: figures.bars(ROWS, SERIES, xlabel="share", controls=controls),
-    ],
-)
-def test_a_control_is_hollow_and_must_be_a_series(draw):
-    assert draw([])._repr_png_() != draw([HOSTILE])._repr_png_()
-    with pytest.raises(InvalidParameter, match="no series is called strangers"):
-        draw(["strangers"])
-
-
-# Colors and markers.
-
-
-def test_colors_of_models_attacks_and_series_differ_in_gray():
-    models = sorted(lightness(color) for color in (style.NON_PRIVATE, style.DP, style.ATTACK, style.PUBLIC))
-    looks = charts._looks(["a", "baseline", "b", "public", "c", "dp-eps-1", "x", "y"], controls=["x", "y"])
-    series = [lightness(looks[name]["color"]) for name in "abc"]
-    blues = [-lightness(style.dp_color(epsilon)) for epsilon in (0.25, 0.5, 1, 4, 8, 16)]
-    for shades, least in ((models, 10), (series, 15), (blues, 4)):
-        assert min(np.diff(shades)) >= least and max(map(abs, shades)) <= 80  # still visible on white
-    assert style.dp_color(1000) == style.dp_color(16)
-
-
-def test_models_differ_by_marker_and_have_one_name_in_charts_and_tables():
-    looks = style.model_looks(MODELS)
-    assert len({look["marker"] for look in looks.values()}) == len(MODELS)
-    models = MODELS[:-1]
-    shares = pd.DataFrame(np.eye(7), index=models, columns=models)
-    heat, forest = figures.heat(shares, label="s"), figures.forest(models, {"a": [0.5] * 7}, xlabel="a")
-    for axis in (heat.axes[0].xaxis, heat.axes[0].yaxis, forest.axes[0].yaxis):
-        assert [label.get_text() for label in axis.get_ticklabels()] == list(map(in_words, models))
-
-
-def test_text_is_shown_as_escapes_and_shortened():
-    assert style.literal("a\u202eb\x1b[31m\n") == "a\\u202eb\\x1b[31m\\n"
-    assert len(style.literal("x" * 500)) == 48
-
-
-def test_a_users_matplotlibrc_changes_no_figure(tmp_path):
-    """What a user's file says is in the settings before a notebook begins."""
-
-    def picture():
-        return style.drawn(lambda: style.canvas()[0])()._repr_png_()
-
-    plain = picture()
-    with mpl.rc_context({"savefig.facecolor": "yellow", "savefig.bbox": "tight", "axes.linewidth": 5}):
-        assert picture() == plain
-        figures.use_style()
-        assert (mpl.rcParams["axes.linewidth"], mpl.rcParams["savefig.facecolor"]) == (0.8, "auto")
-    assert environment(tmp_path, tmp_path)["MATPLOTLIBRC"] == os.devnull
-
-
 # Places.
-
-
-def test_a_chart_can_be_drawn_into_axes_that_exist():
-    host = bands(SERIES)
-    before = len(host.axes[0].lines)
-    assert figures.forest(["a"], {"x": [0.5]}, xlabel="x", log=True, axes=host.axes[0]) is host
-    assert len(host.axes[0].lines) > before
 
 
 def ticks(axis):
@@ -186,49 +112,11 @@ def ticks(axis):
     return [float(f"{tick:.6g}") for tick in axis.get_majorticklocs() if low <= tick <= high]
 
 
-@pytest.mark.parametrize(
-    "places, shown",
-    [
-        ([1, 2, 4, 8], [1, 2, 4, 8]),
-        ([10, 10.5, 11, 1000], [10, 1000]),
-        (np.geomspace(0.6, 6, 9), [1, 2, 5]),  # labels of three digits would not say where the ticks are
-    ],
-)
-def test_a_logarithmic_axis_of_few_places_has_its_ticks_there(places, shown):
-    assert ticks(bands({"a": places}, places, log_x=True).axes[0].xaxis) == shown
-
-
 @pytest.mark.parametrize("low, high", [(5.1, 5.9), (11, 19), (2, 9), (11, 90), (0.02, 1.5), (1, 1e6)])
 def test_a_logarithmic_axis_always_has_three_ticks_or_more(low, high):
     places = np.geomspace(low, high, 40)
     (axes,) = bands({"a": places}, places, log_x=True, log_y=True, markers=False).axes
     assert all(3 <= len(ticks(axis)) <= 9 for axis in (axes.xaxis, axes.yaxis))
-
-
-def test_a_table_of_zeros_has_no_scale_below_zero_and_a_hostile_name_is_text():
-    assert figures.heat(pd.DataFrame([[0.0, 0.0]]), label="share").axes[0].collections[0].get_clim() == (0, 1)
-    labels = figures.heat(table(), label="share").axes[0].get_yticklabels()
-    assert [label.get_text() for label in labels] == ["a", SHOWN]
-
-
-@pytest.mark.parametrize("stacked", [False, True])
-def test_a_zero_has_no_bar_and_the_legend_keeps_its_edge(stacked):
-    parts = {"x": [0.0, 0.5], "y": [0.3, 0.2]}
-    figure = figures.bars(["a", "b"], parts, xlabel="share", stacked=stacked, controls=["x"])
-    axes = figure.axes[0]
-    assert all(bool(bar.get_linewidth()) == bool(bar.get_width()) for bar in axes.patches)
-    assert all(box.get_linewidth() for box in figure.legends[0].get_patches())
-    points = [list(line.get_xdata()) for line in axes.lines if line.get_marker() not in ("", "None", None)]
-    assert points == ([] if stacked else [[0.0]])
-    assert 0.5 in [round(bar.get_x(), 3) for bar in axes.patches] if stacked else True
-
-
-def test_rates_and_ceiling_are_drawn_where_they_are():
-    (axes,) = by_noise().axes
-    lines = {line.get_label(): np.column_stack(line.get_data()) for line in axes.lines}
-    assert lines["span check"] == pytest.approx(np.column_stack([NOISE, [1.0, 0.2, 0.0]]))
-    assert lines["ceiling by differential privacy"][:, 1] == pytest.approx([1.0, 1.0, 0.2])
-    assert lines["noise alone"] == pytest.approx(np.array([[1e-4, 0.01], [1.0, 0.0]]))
 
 
 @pytest.mark.parametrize(
@@ -253,3 +141,40 @@ def test_rates_and_ceiling_are_drawn_where_they_are():
 def test_what_cannot_be_drawn_is_refused(draw):
     with pytest.raises(InvalidParameter):
         draw()
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda controls: figures.forest(ROWS, SERIES, xlabel="area", controls=controls),
+        lambda controls: bands(SERIES, controls=controls),
+        lambda controls: figures.bars(ROWS, SERIES, xlabel="share", controls=controls),
+    ],
+)
+def test_a_control_is_hollow_and_must_be_a_series(draw):
+    assert draw([])._repr_png_() != draw([HOSTILE])._repr_png_()
+    with pytest.raises(InvalidParameter, match="no series is called strangers"):
+        draw(["strangers"])
+
+
+@pytest.mark.parametrize(
+    "places, shown",
+    [
+        ([1, 2, 4, 8], [1, 2, 4, 8]),
+        ([10, 10.5, 11, 1000], [10, 1000]),
+        (np.geomspace(0.6, 6, 9), [1, 2, 5]),  # labels of three digits would not say where the ticks are
+    ],
+)
+def test_a_logarithmic_axis_of_few_places_has_its_ticks_there(places, shown):
+    assert ticks(bands({"a": places}, places, log_x=True).axes[0].xaxis) == shown
+
+
+def test_a_table_of_shares_and_a_chart_within_another_are_drawn():
+    shares = pd.DataFrame([[0.0, np.nan], [0.0, 0.0]], index=["a", HOSTILE], columns=["x", "y"])
+    axes = figures.heat(shares, label="share").axes[0]
+    assert axes.collections[0].get_clim() == (0, 1)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", SHOWN]
+    host = bands(SERIES)
+    before = len(host.axes[0].lines)
+    assert figures.forest(["a"], {"x": [0.5]}, xlabel="x", log=True, axes=host.axes[0]) is host
+    assert len(host.axes[0].lines) > before

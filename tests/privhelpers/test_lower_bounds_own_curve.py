@@ -4,12 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import brentq
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import log_ndtr, ndtri
 
-from privhelpers import accounting, lower_bounds, mechanisms, stats
+from privhelpers import accounting, lower_bounds, stats
 from privhelpers.errors import InvalidParameter
 
 SHORT = {"sample_rate": 0.3, "steps": 10}
@@ -23,16 +21,6 @@ def advantage_limit(canaries, correct, confidence=0.95):
     return 1 - 2 * wrong.high
 
 
-@pytest.mark.parametrize("correct", [5300, 7000, 9900])
-@pytest.mark.parametrize("confidence", [0.95, 0.9999])
-def test_one_full_step_is_a_gaussian_and_has_a_closed_form(correct, confidence):
-    bound = lower_bounds.own_curve_epsilon_lower(
-        canaries=10_000, correct=correct, sample_rate=1.0, steps=1, delta=DELTA, confidence=confidence
-    )
-    mu = 2 * ndtri((1 + advantage_limit(10_000, correct, confidence)) / 2)  # 2 Phi(mu / 2) - 1
-    assert bound == pytest.approx(mechanisms.gdp_epsilon(mu=mu, delta=DELTA), rel=1e-3)
-
-
 @pytest.mark.parametrize("rate", [0.2, 0.6])
 def test_one_sampled_step_has_one_too(rate):
     bound = lower_bounds.own_curve_epsilon_lower(
@@ -43,14 +31,6 @@ def test_one_sampled_step_has_one_too(rate):
     assert bound == pytest.approx(expected, rel=2e-3)
 
 
-def test_the_delta_of_full_steps_is_that_of_a_gaussian():
-    for steps, sigma, epsilon in ((1, 1.0, 0.0), (16, 8.0, 0.0), (16, 2.0, 3.0), (1, 0.5, 2.0)):
-        run = {"noise_multiplier": sigma, "sample_rate": 1.0, "steps": steps}
-        expected = mechanisms.gdp_delta(mu=math.sqrt(steps) / sigma, epsilon=epsilon)
-        reached = accounting.delta_at(epsilon=epsilon, **run)
-        assert expected * (1 - 1e-9) <= reached <= expected * (1 + 2e-3)
-
-
 def test_the_distance_is_what_the_best_test_of_scores_reaches():
     """Simulated scores at a threshold of 0 know nothing of the accountant."""
     for sigma in (1.0, 4.0):
@@ -58,27 +38,6 @@ def test_the_distance_is_what_the_best_test_of_scores_reaches():
         reached = (scores[coins] > 0).mean() - (scores[~coins] > 0).mean()
         distance = accounting.delta_at(epsilon=0.0, noise_multiplier=sigma, **BOOK)
         assert reached == pytest.approx(distance, abs=0.008)
-
-
-@pytest.mark.parametrize("sigma", [1e-3, 0.05, 1e9])
-def test_a_distance_exists_for_any_noise(sigma):
-    distance = accounting.delta_at(epsilon=0.0, noise_multiplier=sigma, **SHORT)
-    most = SHORT["sample_rate"] * SHORT["steps"] * (2 * ndtr(1 / (2 * sigma)) - 1)
-    assert 0 <= distance <= min(1.0, most * 1.01 + 1e-9)
-    if sigma < 0.1:  # whoever took part once is seen
-        assert distance == pytest.approx(1 - (1 - SHORT["sample_rate"]) ** SHORT["steps"], rel=1e-3)
-
-
-@given(st.integers(50, 399), st.sampled_from([0.9, 0.95, 0.999]))
-@settings(max_examples=4, deadline=None)
-def test_the_bound_grows_with_right_guesses_and_shrinks_with_care(correct, confidence):
-    def bound(right, level):
-        return lower_bounds.own_curve_epsilon_lower(
-            canaries=400, correct=right, **SHORT, delta=DELTA, confidence=level
-        )
-
-    here = bound(correct, confidence)
-    assert bound(correct + 1, confidence) >= here >= bound(correct, 0.9999) >= 0
 
 
 def test_chance_certifies_exactly_nothing():
@@ -91,8 +50,6 @@ def test_no_noise_at_all_is_certified_to_exceed_any_promise():
     coins = np.arange(12_000) < 6000
     result = lower_bounds.own_curve_audit(coins, np.where(coins, 1.0, -1.0), **BOOK, delta=DELTA)
     assert math.isfinite(result.epsilon_lower) and result.epsilon_lower > 50
-    sure_of_nothing = lower_bounds.own_curve_audit(coins, coins, **BOOK, delta=DELTA, confidence=1e-15)
-    assert math.isfinite(sure_of_nothing.epsilon_lower)
     # More right guesses than any noise explains: a canary that never took part cannot be seen.
     rare = lower_bounds.own_curve_audit(
         coins, np.where(coins, 1.0, -1.0), sample_rate=0.01, steps=2, delta=DELTA
@@ -108,16 +65,6 @@ def test_an_upper_bound_of_another_accountant_certifies_nothing():
     assert lower_bounds.own_curve_epsilon_lower(canaries=1000, correct=500, **long, delta=1e-12) == 0
     run = {"noise_multiplier": 0.8, **long, "delta": 1e-12}
     assert accounting.epsilon(**run) == accounting.epsilon(**run, accountant="rdp")
-
-
-def test_the_bound_lies_below_the_closed_form_at_the_noise_that_is_refuted():
-    for steps, correct, delta in ((1, 9900, 1e-5), (150, 7213, 1e-7), (10, 8230, 1e-3)):
-        bound = lower_bounds.own_curve_epsilon_lower(
-            canaries=10_000, correct=correct, sample_rate=1.0, steps=steps, delta=delta
-        )
-        mu = 2 * ndtri((1 + advantage_limit(10_000, correct)) / 2)
-        exact = mechanisms.gdp_epsilon(mu=mu, delta=delta)
-        assert (1 - 2e-3) * exact < bound <= exact
 
 
 def exact_epsilon(mu, delta, rate=1.0):
@@ -222,16 +169,6 @@ def test_the_bound_is_above_the_truth_as_rarely_as_it_says_and_not_by_being_empt
     chosen = [best_of_many(part) for part in parts]
     peeked = stats.clopper_pearson(int((np.array(chosen) >= limit).sum()), audits)
     assert peeked.low > above.estimate, "a threshold chosen by the same coins must be seen to cheat"
-
-
-@pytest.mark.parametrize(("target", "least"), [(1.0, 0.7), (8.0, 0.88)])
-def test_the_bound_reaches_most_of_the_truth_with_many_canaries(target, least):
-    sigma = accounting.calibrate_noise_multiplier(target_epsilon=target, **BOOK, delta=DELTA)
-    bounds = []
-    for seed in range(3):
-        seen = lower_bounds.simulate_scores(canaries=12_000, noise_multiplier=sigma, **BOOK, seed=seed)
-        bounds.append(lower_bounds.own_curve_audit(*seen, **BOOK, delta=DELTA).epsilon_lower)
-    assert np.median(bounds) >= least * target
 
 
 def test_new_coins_certify_nothing():

@@ -11,6 +11,7 @@ from privhelpers import artifacts, models
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact, UnsupportedModel
 from privhelpers.models import precision
 from privhelpers.models.adapters import with_adapters
+from privhelpers.models.repeatable import repeatable_on
 
 TEXTS = [f"Patient {i}: pressure 1{i % 10}0/80, note {'long ' * (i % 7)}end." for i in range(60)]
 
@@ -40,6 +41,19 @@ def test_seed_decides_the_weights(tokenizer, name):
     assert torch.equal(torch.rand(1), expected), "the global generator is left alone"
     assert all(torch.equal(first[key], same[key]) for key in first)
     assert any(not torch.equal(first[key], other[key]) for key in first)
+
+
+def test_adapters_start_from_the_seed_and_change_nothing_yet(tokenizer):
+    plain, ids = models.build("micro-llama", tokenizer, seed=0), torch.tensor([[1, 2, 3, 4]])
+    nets = [
+        with_adapters(models.build("micro-llama", tokenizer, seed=0), rank=2, targets=["q_proj"], seed=seed)
+        for seed in (0, 0, 1)
+    ]
+    down = [{n: p for n, p in net.named_parameters() if p.requires_grad and "lora_A" in n} for net in nets]
+    assert all(torch.equal(down[0][name], down[1][name]) for name in down[0])
+    assert not any(torch.equal(down[0][name], down[2][name]) for name in down[0])
+    for net in nets:
+        torch.testing.assert_close(net(ids.to(net.device)).logits, plain(ids.to(plain.device)).logits)
 
 
 def test_batched_losses_equal_the_library_loss_of_each_text_alone(model, tokenizer):
@@ -131,15 +145,6 @@ def test_another_model_of_the_name_is_asked_anew(asked, store, tokenizer):
     np.testing.assert_allclose(losses, models.score(other, tokenizer, TEXTS[:20]).losses, rtol=1e-5)
 
 
-def test_texts_that_were_cut_are_not_kept(asked, store, model, tokenizer):
-    texts = ["long " * 200, TEXTS[0]]
-    models.put(store, "twin", model, tokenizer)
-    models.keep_scores(store, "twin", model, tokenizer, texts)
-    asked.clear()
-    assert models.scores_of(store, "twin", texts).truncated == 1
-    assert asked == [texts]
-
-
 def foreign_folder(folder, tokenizer):
     """A GPT-2 as someone else would save it: other settings, the library's own format."""
     config = GPT2Config(vocab_size=len(tokenizer), n_positions=48, n_embd=24, n_layer=1, n_head=3)
@@ -211,3 +216,56 @@ def test_invalid_input_is_refused(model, tokenizer, field, call):
         call((model, tokenizer))
     with pytest.raises(UnsupportedModel, match="micro-gpt2"):
         models.build_masked("micro-gpt2", tokenizer, seed=0)
+
+
+# A copy in fewer bits: few values a row, each near its own, and the original as it was.
+
+
+@pytest.fixture
+def layers():
+    torch.manual_seed(0)
+    tied = torch.nn.Linear(64, 12)
+    return torch.nn.ModuleDict({"first": tied, "again": tied, "last": torch.nn.Linear(12, 3)})
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_each_row_takes_few_values_each_near_its_own(layers, bits):
+    before = {name: weight.detach().clone() for name, weight in layers.named_parameters()}
+    copied = models.rounded(layers, bits)
+    for name, weight in copied.named_parameters():
+        assert torch.equal(dict(layers.named_parameters())[name], before[name])
+        if weight.ndim == 1:
+            assert torch.equal(weight, before[name])
+            continue
+        unit = before[name].abs().amax(1) / (2 ** (bits - 1) - 1)
+        assert (weight - before[name]).abs().amax(1).le(unit / 2 * 1.0001).all()
+        assert all(len(row.unique()) <= 2**bits - 1 for row in weight)
+        assert not torch.equal(weight, before[name])
+
+
+def test_tied_matrices_stay_tied(layers):
+    copied = models.rounded(layers, 4)
+    assert copied["first"].weight is copied["again"].weight
+    assert copied["first"].weight is not layers["first"].weight
+
+
+def test_texts_that_were_cut_are_not_kept(asked, store, model, tokenizer):
+    texts = ["long " * 200, TEXTS[0]]
+    models.put(store, "twin", model, tokenizer)
+    models.keep_scores(store, "twin", model, tokenizer, texts)
+    asked.clear()
+    assert models.scores_of(store, "twin", texts).truncated == 1
+    assert asked == [texts]
+
+
+@pytest.mark.parametrize("mode", ["default", "warn", "error"])
+def test_a_gpu_is_asked_to_repeat_and_a_failure_takes_it_back(mode, monkeypatch):
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    torch.set_deterministic_debug_mode(mode)
+    before = torch.get_deterministic_debug_mode()
+    with pytest.raises(KeyError), repeatable_on(torch.device("cuda")):
+        assert torch.are_deterministic_algorithms_enabled()
+        assert torch.is_deterministic_algorithms_warn_only_enabled()
+        raise KeyError
+    assert torch.get_deterministic_debug_mode() == before
+    torch.set_deterministic_debug_mode("default")

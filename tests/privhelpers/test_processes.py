@@ -12,7 +12,7 @@ import pytest
 from patience import LIMIT_SECONDS
 
 from privhelpers.errors import InvalidParameter, RunFailed
-from privhelpers.processes import Lock, one_thread, side_by_side
+from privhelpers.processes import Lock, side_by_side
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,20 +27,6 @@ def threads_and_square(number):
 def test_every_job_runs_once_on_one_thread(processes):
     results = dict(side_by_side(threads_and_square, [(n,) for n in range(4)], processes=processes))
     assert results == {n: (1, n**2) for n in range(4)}
-
-
-def test_one_thread_is_given_back_after_an_error():
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        with pytest.raises(KeyError), one_thread():
-            assert torch.get_num_threads() == 1
-            raise KeyError
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(threads)
 
 
 def test_no_job_and_no_process():

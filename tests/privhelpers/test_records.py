@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-import itertools
 import json
 import os
 import random
@@ -19,8 +18,6 @@ from scipy import stats
 from privhelpers.artifacts import Store
 from privhelpers.errors import InvalidParameter, UnsafeIdentifier
 from privhelpers.records import (
-    CONDITIONS,
-    RARE_CONDITIONS,
     SPACE_BITS,
     Stays,
     annotate_public,
@@ -32,11 +29,9 @@ from privhelpers.records import (
     read_public,
     refuse_unsafe,
     write_records,
-    zipf_probabilities,
 )
 from privhelpers.records._canaries import LEVELS, SPACE, make_canaries
 from privhelpers.records._identifiers import PeopleFactory
-from privhelpers.records._vocabulary import HOSPITALS
 
 SIZES = {"patients": 300, "validation_patients": 60, "heldout_patients": 300, "canaries_per_level": 6}
 GROUPS = ("train", "validation", "heldout")
@@ -111,48 +106,6 @@ def test_the_split_is_by_patient_and_no_two_share_an_identifier(records):
                 assert owners.setdefault(span["value"], note["patient_id"]) == note["patient_id"]
 
 
-def test_admissions_count_up_and_drugs_stay(records):
-    drugs, admissions = {}, {}
-    for note in records.heldout:
-        key = note["patient_id"], note["condition"]
-        assert drugs.setdefault(key, note["medication"]) == note["medication"]
-        admissions.setdefault(note["patient_id"], []).append(note["admission"])  # one note each
-    assert all(seen == list(range(len(seen))) for seen in admissions.values())
-    assert {len(seen) for seen in admissions.values()} == {1, 2, 3, 4, 6}
-
-
-def test_common_conditions_come_first(records):
-    probabilities = zipf_probabilities(32, 1.1)
-    assert probabilities.sum() == pytest.approx(1) and (probabilities[:-1] > probabilities[1:]).all()
-    assert probabilities[0] / probabilities[7] == pytest.approx(8**1.1)
-    notes = [note for note in everything(records) if note["kind"] != "canary"]
-    counts = Counter(note["condition"] for note in notes)
-    assert counts.most_common(1)[0][0] == CONDITIONS[0]
-    rare = sum(note["rare"] for note in notes)
-    assert rare == sum(count for name, count in counts.items() if name not in CONDITIONS)
-    assert 0.05 < rare / len(notes) < 0.3
-
-
-@pytest.mark.parametrize("pair", list(itertools.combinations(HOSPITALS, 2)), ids="-".join)
-def test_each_hospital_has_its_own_habits(pair):
-    one, other = (HOSPITALS[name] for name in pair)
-    for part in ("wards", "staff", "arrivals", "closers"):
-        assert not set(getattr(one, part)) & set(getattr(other, part))
-    assert set(one.case_mix) == set(other.case_mix) == set(one.practice) == set(other.practice)
-    for condition, practice in one.practice.items():
-        elsewhere = other.practice[condition]
-        assert practice.protocol != elsewhere.protocol
-        assert practice.medications[0] != elsewhere.medications[0]
-        assert practice.procedures[0] != elsewhere.procedures[0]
-
-
-def test_rare_diseases_come_first_in_the_referral_center():
-    notes = make_hospital_records(seed=3, hospital="referral", **SIZES).heldout
-    counts = Counter(note["condition"] for note in notes)
-    assert counts.most_common(1)[0][0] == RARE_CONDITIONS[0]
-    assert sum(note["rare"] for note in notes) / len(notes) > 0.8
-
-
 def test_stays_give_admissions_of_several_notes_about_one_visit():
     notes = make_hospital_records(seed=4, stays=Stays(), **{**SIZES, "heldout_patients": 2000}).heldout
     visits = {}
@@ -219,16 +172,6 @@ def test_secrets_are_uniform_and_planting_is_random():
     assert 0.4 < sum(first_half) / len(first_half) < 0.6  # the first drawn are not the planted ones
 
 
-def test_a_secret_is_never_part_of_a_patients_record_number():
-    factories = [PeopleFactory(random.Random(2)) for _ in range(2)]
-    draw = partial(make_canaries, per_level=2, seed=9, hospital="private")
-    free = [canary.secret for canary in draw(factory=factories[0])]
-    factories[1]._used |= {f"SYN-{free[0]}4", f"SYN-8{free[3]}"}
-    again = [canary.secret for canary in draw(factory=factories[1])]
-    assert len(set(again)) == len(free) and not {free[0], free[3]} & set(again)
-    assert again[:-2] == [free[1], free[2], *free[4:]]
-
-
 # The public corpus.
 
 
@@ -253,33 +196,12 @@ def test_excluded_names_never_occur(public):
     assert len(again) == 4000
 
 
-def test_private_names_and_public_text_are_disjoint():
-    records = make_hospital_records(seed=0, **SIZES)
-    public = make_public_corpus(seed=0, documents=3000, excluded_names=records.names)
-    names = {name for text in public for name in NAME.findall(text)}
-    assert len(names) > 500 and not names & records.names
-
-
-@pytest.mark.parametrize("hospital", HOSPITALS)
-def test_words_of_the_hospitals_are_public_but_their_phrases_are_not(public, hospital):
-    text = "\n".join(public).lower()
-    phrases = [practice.protocol for practice in HOSPITALS[hospital].practice.values()]
-    local = set(re.findall(r"[a-z]+", " ".join(phrases).lower()))
-    assert len(local & set(re.findall(r"[a-z]+", text))) > 0.85 * len(local)
-    assert not [phrase for phrase in phrases if phrase.lower() in text]
-
-
 def test_spans_of_the_public_corpus_are_the_identifiers_of_its_people(public):
     annotated = annotate_public(public[:300], seed=3)
     assert [document["text"] for document in annotated] == public[:300]
     spans = [(document["text"], span) for document in annotated for span in document["spans"]]
     assert all(text[span["start"] : span["end"]] == span["value"] for text, span in spans)
     assert {span["identifier"] for _, span in spans} == set(SPACE_BITS)
-
-
-def test_a_corpus_larger_than_the_space_of_its_numbers_can_be_made():
-    """28,000 documents would need more social security numbers than there are impossible ones."""
-    assert len(make_public_corpus(seed=0, documents=28_500)) == 28_500
 
 
 # On disk.
@@ -340,3 +262,18 @@ def test_ids_that_read_the_same_are_one_unit(records):
 def test_a_note_without_a_patient_joins_no_unit(patient):
     with pytest.raises(InvalidParameter, match=r"^notes\[1\]: patient_id = .*: must be a text"):
         by_patient([{"patient_id": "p1", "text": "a"}, {"patient_id": patient, "text": "b"}])
+
+
+def test_a_secret_is_never_part_of_a_patients_record_number():
+    factories = [PeopleFactory(random.Random(2)) for _ in range(2)]
+    draw = partial(make_canaries, per_level=2, seed=9, hospital="private")
+    free = [canary.secret for canary in draw(factory=factories[0])]
+    factories[1]._used |= {f"SYN-{free[0]}4", f"SYN-8{free[3]}"}
+    again = [canary.secret for canary in draw(factory=factories[1])]
+    assert len(set(again)) == len(free) and not {free[0], free[3]} & set(again)
+    assert again[:-2] == [free[1], free[2], *free[4:]]
+
+
+def test_a_corpus_larger_than_the_space_of_its_numbers_can_be_made():
+    """28,000 documents would need more social security numbers than there are impossible ones."""
+    assert len(make_public_corpus(seed=0, documents=28_500)) == 28_500

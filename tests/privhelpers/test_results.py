@@ -81,15 +81,6 @@ def test_a_private_model_has_losses_of_a_model_of_other_people(runs):
         results.measurements(runs, "dp-eps-4")
 
 
-def test_generated_texts_come_with_their_source(runs):
-    assert runs.of("baseline").texts == [*toy_results.TEXTS, "nobody"]
-    digits = sha256_of(runs.store.path("extraction/baseline/ranked.jsonl"))[:12]
-    source = runs.of("baseline").source("ranked")
-    assert source == f"ranked.jsonl of extraction/baseline [{digits}]"
-    with pytest.raises(MissingArtifact):
-        runs.of("nobody").source("ranked")
-
-
 def test_a_row_of_the_summary_has_the_bounds_from_both_sides(runs):
     row = results.summary_row(runs, "dp-eps-8")
     assert (row["epsilon"], row["audit_epsilon_lower"]) == (pytest.approx(7.992), 3.25)
@@ -106,12 +97,6 @@ def test_a_row_of_the_summary_has_the_bounds_from_both_sides(runs):
     assert exposure == pytest.approx([5.2, 0.2, 23.25])
     assert results.summary_row(runs, "baseline")["audit_epsilon_lower"] is None
     assert json.loads(json.dumps(row, allow_nan=False)) == row
-
-
-def test_broken_variants_come_with_claim_truth_and_interval(runs):
-    row = results.broken_row(runs, "noise off")
-    assert (row["claimed_epsilon"], row["true_epsilon"], row["audit_epsilon_lower"]) == (1.0, None, 4.0)
-    assert (row["best_attack_auc_low"], row["best_attack_auc"]) == (0.5, 0.55)
 
 
 def test_the_front_page_puts_both_bounds_side_by_side(tmp_path):
@@ -187,3 +172,18 @@ def test_a_summary_without_canaries_is_refused(tmp_path):
     store.write_jsonl("memorization/baseline/canaries.jsonl", kept)
     with pytest.raises(InvalidParameter, match="canaries"):
         results.summary_row(results.Results(store), "baseline")
+
+
+def test_generated_texts_come_with_their_source(runs):
+    assert runs.of("baseline").texts == [*toy_results.TEXTS, "nobody"]
+    digits = sha256_of(runs.store.path("extraction/baseline/ranked.jsonl"))[:12]
+    source = runs.of("baseline").source("ranked")
+    assert source == f"ranked.jsonl of extraction/baseline [{digits}]"
+    with pytest.raises(MissingArtifact):
+        runs.of("nobody").source("ranked")
+
+
+def test_broken_variants_come_with_claim_truth_and_interval(runs):
+    row = results.broken_row(runs, "noise off")
+    assert (row["claimed_epsilon"], row["true_epsilon"], row["audit_epsilon_lower"]) == (1.0, None, 4.0)
+    assert (row["best_attack_auc_low"], row["best_attack_auc"]) == (0.5, 0.55)

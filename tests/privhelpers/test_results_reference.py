@@ -57,14 +57,6 @@ def test_a_run_that_is_not_current_is_not_kept_and_what_was_kept_stays(root):
     assert (root / "reference" / "toy" / "about" / "about.json").read_bytes() == before
 
 
-def test_a_missing_artifact_leaves_what_was_kept(root):
-    keep.reference(root, "toy")
-    (root / "runs" / "toy" / "artifacts" / "auditing" / "audit.json").unlink()
-    with pytest.raises(RunFailed, match="auditing"):
-        keep.reference(root, "toy")
-    assert open_reference("toy", root).tests["model"].tolist() == ["comparison/tests.jsonl"]
-
-
 def test_nothing_kept_and_a_changed_file_are_refused(root):
     with pytest.raises(MissingArtifact, match="reference/toy"):
         open_reference("toy", root)
@@ -97,23 +89,3 @@ def test_a_chapter_that_reads_kept_results_runs_again_when_they_change_and_no_ot
     Store(root / "reference" / "real", "real").write_json("about/about.json", {"seconds": 1})
     after = fingerprints()
     assert {key for key in before if after[key] != before[key]} == {("reader", "course")}
-
-
-def test_the_commit_is_that_of_this_copy_whatever_the_environment_names(tmp_path, monkeypatch):
-    commits = {}
-    for name in ("book", "other"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "file").write_text(name)
-        author = ("-c", "user.name=t", "-c", "user.email=t@example.org")
-        for words in (("init", "--quiet"), ("add", "."), (*author, "commit", "--quiet", "-m", name)):
-            fingerprint.git(tmp_path / name, *words)
-        commits[name] = fingerprint.commit(tmp_path / name)
-    other = tmp_path / "other"
-    given = {"GIT_DIR": other / ".git", "GIT_WORK_TREE": other, "GIT_INDEX_FILE": other / ".git" / "index"}
-    for name, value in given.items():
-        monkeypatch.setenv(name, str(value))
-    assert len(set(commits.values())) == 2 and fingerprint.commit(tmp_path / "book") == commits["book"]
-    (tmp_path / "book" / "file").write_text("changed")
-    assert fingerprint.commit(tmp_path / "book") == f"{commits['book']}-dirty"
-    (tmp_path / "book" / "copy").mkdir()
-    assert fingerprint.commit(tmp_path / "book" / "copy") == "", "a repository around a copy is another's"

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from privhelpers import rng, validate
-from privhelpers.errors import InvalidParameter, PrivHelpersError
+from privhelpers.errors import InvalidParameter
 
 
 def test_streams_are_repeatable_and_independent():
@@ -18,14 +18,6 @@ def test_streams_are_repeatable_and_independent():
     assert np.array_equal(first, rng.make(7, "a").normal(size=4000))
     for other in (rng.make(7, "b"), rng.make(8, "a")):
         assert abs(np.corrcoef(first, other.normal(size=4000))[0, 1]) < 0.08
-
-
-def test_the_three_kinds_of_generator_repeat():
-    import torch
-
-    assert rng.plain(1, "x").random() == rng.plain(1, "x").random()
-    first, again = (torch.rand(3, generator=rng.torch_generator(1, "x")) for _ in range(2))
-    assert torch.equal(first, again)
 
 
 @pytest.mark.parametrize("seed", [-1, 1.0, True, "0", None])
@@ -39,7 +31,7 @@ def test_seeds_are_whole_numbers(seed):
     [
         (validate.positive, [0, -1]),
         (validate.non_negative, [-0.1]),
-        (validate.positive_int, [0, 1.0, -3, 10**400]),
+        (validate.positive_int, [0, 1.0, -3, 10**400, 10**5000]),
         (validate.probability, [0, 1.0001]),
         (lambda my_setting: validate.positive_int(1000, my_setting=my_setting), [1001]),
     ],
@@ -56,11 +48,6 @@ def test_a_text_must_be_a_known_one(bad):
     with pytest.raises(InvalidParameter, match="my_setting"):
         validate.one_of(("a", "b"), my_setting=bad)
     validate.one_of(("a", "b"), my_setting="b")
-
-
-def test_one_base_catches_every_refusal():
-    with pytest.raises(PrivHelpersError):
-        validate.delta(1.0)
 
 
 INTEGERS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.intp]
@@ -141,11 +128,6 @@ def test_a_float_is_no_count_and_the_message_has_the_count(value):
         InvalidParameter, match=r"units = .*: must be a whole number of 1 or more; write 300$"
     ):
         validate.positive_int(units=value)
-
-
-def test_several_numbers_come_back_in_their_order():
-    assert validate.positive(b=np.float32(2), a=np.int8(1)) == (2.0, 1)
-    assert validate.positive_int(9, b=np.int8(2), a=1) == (2, 1)
 
 
 @pytest.mark.wrong_numbers

@@ -112,11 +112,6 @@ def test_blind_baselines_compare_characters_in_scripts_without_blanks(script):
     assert len(_units(text)) > 10 and _shape([text], np.random.default_rng(0))[4] > 10
 
 
-def test_blind_baselines_see_another_spelling():
-    copies = [[copy] for copy in spellings.COPIES["NFD, 1"]]
-    assert text_kernels(copies)["words"][0, 1] < 0.9
-
-
 def profile(patient, value):
     return extraction.Profile(patient, {"mrn": (value,), "name": ("Nemo No one",)}, (), ())
 

@@ -52,8 +52,6 @@ EVERYTHING = "".join(
 DASHES, APOSTROPHES, QUOTES = "\u02d7\u2043\u2212", "´ʹʻʼʽʿ׳‘’‚‛′ꞌ", "״“”„‟″"
 PLAIN = dict.fromkeys(DASHES, "-") | dict.fromkeys(APOSTROPHES, "'") | dict.fromkeys(QUOTES, '"')
 PLAIN |= dict.fromkeys("⁄∕", "/") | dict.fromkeys(UNSEEN, "")
-MARKS = "".join(filter(unicodedata.combining, EVERYTHING))
-HARD = st.sampled_from("‐‑‒–—―−‘’´-'<=>aeoıİßﬁＡ٣ \n\t\x1c\x85\u00a0\u00ad\u200b\u202e\u2066\ufeff" + MARKS)
 
 
 def as_read(character):
@@ -73,11 +71,6 @@ def normalized_one_by_one(text):
     return " ".join(unicodedata.normalize("NFKC", plain).split())
 
 
-@given(st.text(max_size=40) | st.text(st.characters(codec="ascii"), max_size=40) | st.text(HARD, max_size=12))
-def test_the_short_way_to_a_spelling_is_the_long_one(text):
-    assert normalize(text) == normalized_one_by_one(text)
-
-
 def test_the_short_way_is_right_for_every_character():
     ascii_text = "".join(map(chr, range(128)))
     assert normalize(ascii_text) == normalized_one_by_one(ascii_text)
@@ -90,24 +83,14 @@ def test_the_short_way_is_right_for_every_character():
 @pytest.mark.parametrize(
     ("value", "text", "stands"),
     [
-        ("Ann B. Hill", "so ANN  B.\nHill came", True),
-        ("Ann B. Hill", "Joann B. Hill", False),
         ("Ann B. Hill", "Ann B. Hillary", False),
-        ("Ann B. Hill", "Ann Hill", False),
-        ("Ann B.", "Ann B, seen", True),
-        ("000-00-6789", "000006789", True),
         ("000006789", "000 00 6789", True),
         ("000-00-6789", "SSN_000-00-6789", True),
-        ("000-00-6789", "0000-00-6789", False),
         ("000-00-6789", "000-00-67890", False),
-        ("(617) 555-0123", "tel(617)555.0123", True),
         ("(617) 555-0123", "+1 617 555 0123", True),
         ("SYN-12345678", "syn-1234 5678", True),
-        ("SYN-12345678", "12345678", False),
-        ("44", "4 4", False),
         ("44", "aged 44.", True),
         ("a.hill0001@mail.example.org", "<A.Hill0001@mail.example.org>", True),
-        ("a.hill0001@mail.example.org", "anna.hill0001@mail.example.org", False),
         ("...", "a ... b", False),
         ("", "anything", False),
     ],
@@ -182,12 +165,6 @@ def test_active_characters_are_escaped():
     assert inert(ordinary) == ordinary
 
 
-def test_a_template_inserts_text_inert_and_our_markup_as_it_is():
-    ours = Markup("<b>\u00a0</b>")
-    assert inserted("a\u202e\u00a0", keep="\u00a0") == "a\\u202e\u00a0"
-    assert inserted(ours) is ours and inserted(0.5) == 0.5 and inserted(None) is None
-
-
 @given(st.text())
 def test_html_shows_the_characters(text):
     page = inert(text, html=True)
@@ -201,3 +178,9 @@ def test_a_rounded_bound_stays_on_the_safe_side(number):
     assert below <= number <= above and above - below <= 1.01e-3 * number
     spent = PrivacySpent(number, 1e-5, 1.0, 0.1, 100)
     assert float(str(spent).split()[2]) >= number
+
+
+def test_a_template_inserts_text_inert_and_our_markup_as_it_is():
+    ours = Markup("<b>\u00a0</b>")
+    assert inserted("a\u202e\u00a0", keep="\u00a0") == "a\\u202e\u00a0"
+    assert inserted(ours) is ours and inserted(0.5) == 0.5 and inserted(None) is None

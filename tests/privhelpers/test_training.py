@@ -8,7 +8,6 @@ import torch
 
 from privhelpers import models, training
 from privhelpers.errors import InvalidParameter, TrainingFailed
-from privhelpers.models import precision
 
 TEXTS = [f"ward {i % 5}, pulse {60 + i % 9}, plan {'rest' if i % 2 else 'walk'}." for i in range(48)]
 OTHERS = [f"ward {i % 5}, pulse {70 + i % 7}, plan {'walk' if i % 3 else 'rest'}." for i in range(24)]
@@ -162,18 +161,6 @@ def test_a_masked_model_accumulates_by_rows_too(monkeypatch):
     torch.testing.assert_close(parts[0][1], whole[0][1], rtol=1e-4, atol=1e-6)
 
 
-def test_a_pass_in_bfloat16_trains_weights_in_float32(start):
-    """Mixed precision; autocast keeps short copies of weights, which no step changes."""
-    model, tokenizer = start
-    twin, made = copy.deepcopy(model), settings(epochs=2, accumulation_steps=2)
-    exact, _ = training.train(model, tokenizer, TEXTS, made, seed=0, progress=False)
-    with torch.autocast(model.device.type, torch.bfloat16):
-        short, _ = training.train(twin, tokenizer, TEXTS, made, seed=0, progress=False)
-    assert {p.dtype for p in twin.parameters()} == {torch.float32}
-    assert short.train_loss == pytest.approx(exact.train_loss, rel=0.02)
-    assert short.train_loss != exact.train_loss
-
-
 @pytest.mark.parametrize("architecture", ["micro-gpt2", "micro-llama"])
 def test_layers_multiply_in_fewer_digits_while_they_train(start, architecture, monkeypatch):
     """Whatever the processor: to its rounding the same losses, and nothing stays switched."""
@@ -189,20 +176,6 @@ def test_layers_multiply_in_fewer_digits_while_they_train(start, architecture, m
     assert asked == {"highest", "medium"} and torch.get_float32_matmul_precision() == "highest"
     assert not any("forward" in module.__dict__ for module in twin.modules())
     assert quick.train_loss == pytest.approx(exact.train_loss, rel=0.02)
-
-
-@pytest.mark.parametrize("architecture", ["micro-gpt2", "micro-llama"])
-def test_a_swapped_layer_has_the_gradients_of_the_library(start, architecture):
-    tokenizer = start[1]
-    model = models.build(architecture, tokenizer, seed=0)
-    twin = copy.deepcopy(model)
-    rows = models.encode(tokenizer, TEXTS[:5], max_length=64).ids
-    ids, labels = (side.to(model.device) for side in models.to_batch(rows, 0))
-    models.row_losses(model(input_ids=ids).logits, labels).sum().backward()
-    with precision.training_in(twin, "medium"), precision.layers_in("highest"):
-        models.row_losses(twin(input_ids=ids).logits, labels).sum().backward()
-    for (name, one), (_, other) in zip(model.named_parameters(), twin.named_parameters(), strict=True):
-        torch.testing.assert_close(one.grad, other.grad, rtol=1e-4, atol=1e-6, msg=name)
 
 
 def test_runs_repeat_with_dropout_too(start):
