@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from privhelpers import accounting
-from privhelpers.accounting import _moments
+from privhelpers.accounting import _moments, _printed
 
 
 def by_quadrature(order, sigma, q):
@@ -87,3 +87,29 @@ def test_rounding_is_counted_for_every_part_of_a_term():
     for place, (of_i, of_j) in ((slice(series.terms), logs), (slice(series.terms, None), logs[::-1])):
         parts = np.abs(series.i * of_i) + np.abs(series.j * of_j)
         assert np.all(parts <= series.made_of[:, place])
+
+
+def test_limits():
+    orders = np.array([1.5, 2, 8, 64.0])
+    gaussian = accounting.rdp(noise_multiplier=2.0, sample_rate=1.0, steps=3, orders=orders)
+    assert gaussian == pytest.approx(3 * orders / 8)
+    nearly = accounting.rdp(noise_multiplier=2.0, sample_rate=1 - 1e-9, steps=3, orders=orders)
+    assert nearly == pytest.approx(gaussian, rel=1e-6)
+    rare = accounting.rdp(noise_multiplier=2.0, sample_rate=1e-9, steps=1, orders=[2])
+    assert rare == pytest.approx(1e-18 * math.expm1(0.25), rel=1e-6)  # exact where 1 + x would lose x
+    least = accounting.rdp(noise_multiplier=1e-100, sample_rate=1.0, steps=1, orders=[2])
+    assert least == pytest.approx([1e200])
+
+
+def test_the_reports_formula_explodes_past_a_threshold():
+    ratios = {
+        (0.5, 2): 13.4, (0.7, 2): 3.3, (1.0, 2): 1.72, (2.0, 2): 1.14, (4.21, 2): 1.03,
+        (1.0, 22): 61246, (2.2829, 64): 2778,
+    }  # fmt: skip
+    q = 4 / 1500
+    for (sigma, order), expected in ratios.items():
+        exact = accounting.rdp(noise_multiplier=sigma, sample_rate=q, steps=1, orders=[order])[0]
+        assert exact / (q**2 * order / (2 * sigma**2)) == pytest.approx(expected, rel=1e-2)
+    shortcut = _printed._printed_rdp(noise_multiplier=1.0, sample_rate=q, steps=1)
+    place = accounting.PRINTED_ORDERS.index(22)
+    assert shortcut[place] == pytest.approx(q**2 * 11)
