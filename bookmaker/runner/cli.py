@@ -117,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--cores", type=commands.count, help="of all runs; on a cluster, jobs")
             command.add_argument("--cluster", help="where the runs go: a folder of cluster/; default: here")
             command.add_argument("--solutions", choices=("", "yes", "no"), help="no: a site without them")
-            command.add_argument("--until", help="stop after this run: neither manifest nor site")
+            command.add_argument("--until", help="make this run and what it needs, and no site")
     return parser
 
 
