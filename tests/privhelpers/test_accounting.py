@@ -144,7 +144,11 @@ def test_draws_that_never_happen_take_no_part_in_a_mixture():
 
 def test_bisection_ends_at_the_least_epsilon_from_above():
     class Losses:
+        asked = 0
+
         def get_delta_for_epsilon(self, epsilon):
+            self.asked += 1
+            assert self.asked < 200, "the search does not end"
             return math.exp(-epsilon)
 
     for delta in (1.0, 0.9, 1e-5, 1e-300):
