@@ -91,6 +91,11 @@ class Results:
         return self.store.read_json("comparison/summary.json")["models"]
 
     @cached_property
+    def measured(self) -> pd.DataFrame:
+        """All measurements that the comparison read: one row a model, measure and arm, see `COLUMNS`."""
+        return pd.DataFrame(self.store.read_jsonl("comparison/measurements.jsonl"))
+
+    @cached_property
     def _drugs(self) -> dict[str, dict]:
         return self.store.read_json("private_utility/utility.json")["drugs"]
 
