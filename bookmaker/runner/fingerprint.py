@@ -26,12 +26,10 @@ from privhelpers.errors import InvalidParameter
 
 VERSIONS = ("torch", "transformers", "opacus", "dp-accounting", "numpy")
 PACKAGES = ("privhelpers", "privaudit", "bookmaker")
-RECORD, PAGE = OF_A_RUN = ("run.json", "page.ipynb")  # its record, and its executed notebook once it is kept
+# A run's record; and its notebook where it is kept, no .ipynb, so that no tool takes it for a source.
+RECORD, PAGE = OF_A_RUN = ("run.json", "page.json")
 READER, KEPT_RESULTS = "open_reference", "reference"  # what reads kept results, and where they lie
-CHECKPOINT, STUDY = (
-    "public",
-    "study",
-)  # the folder there that a profile fills beside its own, and that profile
+STUDY, CHECKPOINT = "study", "public"  # the profile whose chapters are kept, and its second folder there
 
 
 @functools.cache

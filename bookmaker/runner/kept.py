@@ -45,7 +45,7 @@ class Kept:
         return {
             "profile": STUDY,
             "fingerprint": self.record["fingerprint"],
-            "seed": self.record["parameters"].get("seed"),
+            "seed": self.record["parameters"]["seed"],
             "date": self.record["started"][:10],
             "commit": self.about["commit"],
             "machine": self.about["machine"],
