@@ -55,7 +55,8 @@ def reference(root: Path, profile: str) -> Path:
             f"profile {profile}: there is nothing to keep; it must extend a profile that shows kept "
             f"chapters, and run some of them live, as params/{kept.STUDY}.yml does"
         )
-    needed = {job.rule for maker in makers for job in planning.upto(plan, maker.rule)}
+    wanted = [job.rule for job in makers] + [PRETRAINING] * (profile == kept.STUDY)
+    needed = {job.rule for rule in wanted for job in planning.upto(plan, rule)}
     plan = [job for job in plan if job.rule in needed]
     if late := {job.title: why for job in plan if (why := planning.stale(root, job))}:
         title, why = next(iter(late.items()))

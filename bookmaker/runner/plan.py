@@ -208,8 +208,7 @@ def other_notes(root: Path, plan: list[Job]) -> str:
         f"the notes are not those that the kept runs of profile {kept.STUDY} read, and "
         f"{counted(len(jobs), 'chapter', 'chapters')} would show other patients; "
         f"`make book PROFILE={kept.STUDY}` and then `python -m bookmaker reference --profile {kept.STUDY}` "
-        f"keep runs on these notes, and a profile that says `extends: {plan[0].profile}` and `kept: []` runs "
-        "all chapters live"
+        f"keep runs on these notes, and `kept: []` in params/{plan[0].profile}.yml runs all chapters live"
     )
 
 

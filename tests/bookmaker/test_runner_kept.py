@@ -196,7 +196,7 @@ def test_runs_that_are_not_current_are_not_kept_and_what_was_kept_stays(book, mo
         keep.reference(book, "course")
     monkeypatch.setattr(cli, "repository_root", lambda: book)
     assert cli.main(["check", "--profile", "course"]) == 0
-    assert "kept, of 2026-01-01" in capsys.readouterr().out
+    assert f"{SHADOWS:<45} kept        after nothing" in capsys.readouterr().out
 
 
 def test_a_profile_keeps_the_chapters_that_it_alone_runs_live(book):
