@@ -131,7 +131,7 @@ def keep(rows: dict[Key, dict], profile: str, root: Path) -> None:
         "parameters": {chapter: settings[chapter] for chapter in CHAPTERS}
         | {"canaries": {"least_copies": MANY}},
     }
-    store.write_json(f"about/{ABOUT}", about)
+    store.write_json(ABOUT, about)
 
 
 def main() -> None:

@@ -2,10 +2,11 @@
 
 python benchmarks/tune.py TRIALS.jsonl
 
-Each line of the file is one trial as JSON, with the fields of `Trial` that differ from their defaults. A
-trial trains once, privately or not, and asks the model which drug follows in the notes of held-out patients:
-macro-F1 decides, because it and perplexity disagree. `reference/search` keeps every trial, for a chapter to show. They
-are written line by line in `build/` first, so that a run which was cut off goes on where it stopped.
+Each line of the file is one trial as JSON, with the fields of `Trial` that differ from their defaults.
+A trial trains once, privately or not, and asks the model which drug follows in the notes of held-out
+patients: macro-F1 decides, because it and perplexity disagree. `reference/search` keeps every trial, for a
+chapter to show. They are written line by line in `build/` first, so that a run which was cut off goes on
+where it stopped.
 """
 
 import json

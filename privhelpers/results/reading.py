@@ -103,6 +103,11 @@ class Results:
         """
         return self._utility["equal_use"]
 
+    @cached_property
+    def measured(self) -> pd.DataFrame:
+        """All measurements that the comparison read: one row a model, measure and arm, see `COLUMNS`."""
+        return pd.DataFrame(self.store.read_jsonl("comparison/measurements.jsonl"))
+
     @property
     def _drugs(self) -> dict[str, dict]:
         return self._utility["drugs"]

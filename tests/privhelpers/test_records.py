@@ -33,7 +33,13 @@ from privhelpers.records import (
 from privhelpers.records._canaries import LEVELS, SPACE, make_canaries
 from privhelpers.records._identifiers import PeopleFactory
 
-SIZES = {"patients": 300, "validation_patients": 60, "heldout_patients": 300, "canaries_per_level": 6, "crowd_patients": 200}
+SIZES = {
+    "patients": 300,
+    "validation_patients": 60,
+    "heldout_patients": 300,
+    "canaries_per_level": 6,
+    "crowd_patients": 200,
+}
 GROUPS = ("train", "validation", "heldout", "crowd")
 ROOT = Path(__file__).parents[2]
 NAME = re.compile(r"\b[A-Z][A-Za-z]+ [A-Z]\. [A-Z][A-Za-z]+")
