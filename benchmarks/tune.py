@@ -139,7 +139,7 @@ def keep(rows: dict[Key, dict], root: Path) -> None:
         "versions": versions(),
         "parameters": {"delta": DELTA, "held_out_patients": HELD_OUT},
     }
-    store.write_json(f"about/{ABOUT}", about)
+    store.write_json(ABOUT, about)
 
 
 def main() -> None:
