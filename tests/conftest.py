@@ -71,6 +71,9 @@ def copy_repository(place: Path) -> Path:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the smoke profile, whose process is idle while its runs use both cores; short files end."""
+    for item in items:
+        if item.location[0].startswith("tests/nightly/"):
+            item.add_marker("nightly")
     first, *later = SMOKE_FILES
     order = {file: place for place, file in enumerate((first, *LONG_FILES))}
     others = len(order)
