@@ -125,12 +125,13 @@ def _needs(step: Step, model: str | None, before: list[Job]) -> list[Job]:
     return list({job.rule: job for job in needed}.values())
 
 
-def jobs(root: Path, profile_name: str) -> list[Job]:
+def jobs(root: Path, profile_name: str, *, only: str = "") -> list[Job]:
     """Return every run of a profile, each after those that it needs.
 
     Args:
         root: the repository.
         profile_name: a file of `params/` without its ending.
+        only: a run; the fingerprints of other chapters are then left empty, since they take most of the time.
 
     Raises:
         PrivHelpersError: the profile or a notebook is not as it must be; nothing has run.
@@ -140,7 +141,7 @@ def jobs(root: Path, profile_name: str) -> list[Job]:
     helpers = fingerprint.Helpers(root, profile.name)
     pretrained = [seal.read_text() for seal in sorted((root / PRETRAINED).rglob(f"*{SEAL}"))]
     for step in CHAIN:
-        code = helpers.fingerprint(source(root, step.slug))
+        code = helpers.fingerprint(source(root, step.slug)) if only.startswith(step.slug) or not only else ""
         for model, planned in _variants(step, profile):
             needs, inputs = _needs(step, model, plan), {}
             for other in needs:
