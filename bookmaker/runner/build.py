@@ -14,11 +14,12 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bookmaker.runner import commands, fingerprint, published, verify
+from bookmaker.runner import commands, fingerprint, kept, published, verify
 from bookmaker.runner import plan as planning
+from bookmaker.runner.chain import RECORDS
 from bookmaker.runner.plan import Job
 from privaudit.console import counted, duration, say
-from privhelpers.errors import InvalidParameter
+from privhelpers.errors import InvalidParameter, RunFailed
 
 OPTIONS = (
     "--nolock",  # our own lock goes away with its holder, Snakemake's does not
@@ -113,7 +114,11 @@ def alone(root: Path, names: Sequence[str]) -> Iterator[None]:
 
 
 def _prepare(root: Path, plan: list[Job]) -> None:
-    """Take away the marks of what is damaged, and bring the notes up to date."""
+    """Take away the marks of what is damaged, bring the notes up to date, and restore what is kept.
+
+    Raises:
+        RunFailed: the profile's run made other notes than the kept runs read.
+    """
     profile = plan[0].profile
     for file, wrong in verify.damaged(root, plan).items():
         say(profile, f"{wrong}: to be made again")
@@ -123,14 +128,35 @@ def _prepare(root: Path, plan: list[Job]) -> None:
             (root / job.mark).unlink(missing_ok=True)
         (root / job.failed).unlink(missing_ok=True)  # of an earlier build
         planning.note(root, job)
+        if job.kept and (planning.stale(root, job) or not (root / job.mark).is_file()):
+            planning.restore(root, job)
+        made = job.slug == RECORDS and not planning.stale(root, job)
+        if made and (wrong := planning.other_notes(root, plan)):
+            raise RunFailed(wrong)
+    _tell_kept(plan)
     planning.write_if_new(root / site_note(profile), fingerprint.of_site(root).encode())
     if others := verify.other_versions(root, plan):
         say(profile, others)
 
 
+def _tell_kept(plan: list[Job]) -> None:
+    """Say how many chapters come from kept runs, and which of these were made by older code."""
+    taken = [job for job in plan if job.kept]
+    if taken:
+        dates = sorted({job.kept.source["date"] for job in taken})
+        of = " to ".join(dict.fromkeys((dates[0], dates[-1])))
+        say(plan[0].profile, f"{counted(len(taken), 'chapter', 'chapters')} from kept runs of {of}")
+    if older := [job.title for job in taken if job.older]:
+        say(
+            plan[0].profile,
+            f"kept by older code than today's: {', '.join(older)}; `make book PROFILE={kept.STUDY}` and then "
+            f"`python -m bookmaker reference --profile {kept.STUDY}` renew them",
+        )
+
+
 def _snakemake(root: Path, command: list[str], log: Path, plans: list[list[Job]]) -> int:
     """Run Snakemake, its words going to `log`, and say how far it is; return its exit code."""
-    seconds = {f"{job.profile}/{job.rule}": job.seconds for plan in plans for job in plan}
+    seconds = {f"{job.profile}/{job.rule}": job.seconds for plan in plans for job in plan if not job.kept}
     profile, begun, told = plans[0][0].profile, time.monotonic(), 0.0
     todo: dict[str, int] = {}
     done: dict[str, int] = {}

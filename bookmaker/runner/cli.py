@@ -25,7 +25,8 @@ def _check(root: Path, options: argparse.Namespace) -> None:
     for job in plan:
         runs = Counter(slugs[rule] for rule in job.needs)
         after = [slug if count == 1 else f"{count} of {slug}" for slug, count in runs.items()]
-        print(f"{job.title:<45} {states[job.rule] or 'up to date':<11} after {', '.join(after) or 'nothing'}")
+        state = "kept" if job.kept else states[job.rule] or "up to date"
+        print(f"{job.title:<45} {state:<11} after {', '.join(after) or 'nothing'}")
     print(f"{len(plan)} runs, {list(states.values()).count('')} up to date")
     for told in (*verify.damaged(root, plan).values(), verify.other_versions(root, plan)):
         print(told, end="\n" if told else "")

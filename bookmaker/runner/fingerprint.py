@@ -21,12 +21,15 @@ from pathlib import Path
 import privhelpers
 from bookmaker.runner import files as sources
 from bookmaker.runner import notebooks
-from privhelpers.artifacts import sha256_of
+from privhelpers.artifacts import SEAL, sha256_of
 from privhelpers.errors import InvalidParameter
 
 VERSIONS = ("torch", "transformers", "opacus", "dp-accounting", "numpy")
 PACKAGES = ("privhelpers", "privaudit", "bookmaker")
-KEPT_RESULTS = ("privhelpers/results/reference.py", "reference")  # who reads them, and where they lie
+# A run's record; and its notebook where it is kept, no .ipynb, so that no tool takes it for a source.
+RECORD, PAGE = OF_A_RUN = ("run.json", "page.json")
+READER, KEPT_RESULTS = "open_reference", "reference"  # what reads kept results, and where they lie
+STUDY, CHECKPOINT = "study", "public"  # the profile whose chapters are kept, and its second folder there
 
 
 @functools.cache
@@ -46,13 +49,24 @@ def _imported(code: str, package: str) -> frozenset[str]:
     return frozenset(name for name in names if name.split(".")[0] in PACKAGES)
 
 
-def _named_by(cell: str) -> frozenset[str]:
-    """Return the modules of our package that a cell imports."""
+@functools.cache
+def _kept(code: str) -> frozenset[str]:
+    """Return the folders of kept results that `code` names."""
+    tree = ast.parse(code if READER in code else "")
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    named = [call.args[0] for call in calls if getattr(call.func, "id", "") == READER]
+    if any(not isinstance(name, ast.Constant) for name in named):
+        raise ValueError(f'{READER} must be given a name as text, such as {READER}("real")')
+    return frozenset(name.value for name in named)
+
+
+def _python(cell: str) -> str:
+    """Return a cell without IPython's magics, which are no Python."""
     try:
-        return _imported(cell, "")
-    except SyntaxError:  # IPython's magics are no Python: read the cell without them
-        lines = (re.sub(r"^(\s*)[%!].*", r"\1pass", line) for line in cell.splitlines())
-        return _imported("\n".join(lines), "")
+        ast.parse(cell)
+    except SyntaxError:
+        return "\n".join(re.sub(r"^(\s*)[%!].*", r"\1pass", line) for line in cell.splitlines())
+    return cell
 
 
 @contextmanager
@@ -74,13 +88,9 @@ def digest(value: object) -> str:
 class Helpers:
     """Which file of our packages leads to which others, each read once; for the length of one plan."""
 
-    def __init__(self, root: Path, profile: str = "") -> None:
-        """Know nothing yet of the repository at `root`.
-
-        What is kept of `profile` itself counts for none of its runs: they would all be out of date as soon
-        as they are kept.
-        """
-        self.root, self.profile = root, profile
+    def __init__(self, root: Path) -> None:
+        """Know nothing yet of the repository at `root`."""
+        self.root = root
         self._files: dict[str, list[Path]] = {}
         self._next: dict[Path, set[Path]] = {}
         self._hashes: dict[Path, str] = {}
@@ -105,25 +115,28 @@ class Helpers:
             files = {path for name in modules for path in self._files_of(name)}
             if file.name == "__init__.py":
                 files |= {path for path in sources.files(file.parent, "*") if path.suffix != ".py"}
-            reader, kept = KEPT_RESULTS
-            if file == self.root / reader:
-                mine = self.root / kept / self.profile if self.profile else None
-                files |= {path for path in sources.files(self.root / kept) if mine not in path.parents}
             self._next[file] = files
         return self._next[file]
 
-    def of(self, notebook: Path) -> list[Path]:
-        """Return the files of the packages that a notebook imports, directly or not, sorted.
+    def of(self, notebook: Path, profile: str = "") -> list[Path]:
+        """Return the files that a notebook reads: of the packages, directly or not, and of kept results.
+
+        What is kept of the profile that it runs for is left out: a run would be out of date as soon as it
+        is kept. So are kept pages and records, which no chapter reads.
 
         Raises:
-            InvalidParameter: a code cell, or a helper, is not Python.
+            InvalidParameter: a code cell, or a helper, is not Python, or does not name what it reads.
         """
         queue: set[Path] = set()
+        seen: set[Path] = set()
         for number, source in enumerate(notebooks.code_of(notebook), 1):
             with _reading(f"notebooks/{notebook.name}, code cell {number}"):
-                modules = _named_by(source)
+                code = _python(source)
+                modules, folders = _imported(code, ""), _kept(code)
             queue |= {path for name in modules for path in self._files_of(name)}
-        seen: set[Path] = set()
+            for name in folders - {profile, CHECKPOINT if profile == STUDY else profile}:
+                kept = sources.files(self.root / KEPT_RESULTS / name)
+                seen |= {path for path in kept if path.name.removesuffix(SEAL) not in OF_A_RUN}
         while queue:
             file = queue.pop()
             seen.add(file)
@@ -138,13 +151,13 @@ class Helpers:
                 self._hashes[file] = sha256_of(file)
         return [(file.relative_to(self.root).as_posix(), self._hashes[file]) for file in files]
 
-    def fingerprint(self, notebook: Path) -> str:
-        """Return the fingerprint of a source notebook: its code and its helpers' bytes.
+    def fingerprint(self, notebook: Path, profile: str = "") -> str:
+        """Return the fingerprint of a source notebook, run for a profile: its code, and what `of` returns.
 
         Raises:
-            InvalidParameter: a code cell, or a helper, is not Python.
+            InvalidParameter: as `of`.
         """
-        return digest([notebooks.code_of(notebook), self.hashes(self.of(notebook))])
+        return digest([notebooks.code_of(notebook), self.hashes(self.of(notebook, profile))])
 
 
 def of_site(root: Path) -> str:

@@ -1,23 +1,24 @@
-"""What of a profile's runs is kept elsewhere: results in `reference/<profile>`, and a bundle of evidence.
+"""What of a profile's runs is kept elsewhere: chapters in `reference/<profile>`, and a bundle of evidence.
 
 No text of a record goes into a bundle.
 """
 
 import base64
+import fnmatch
 from pathlib import Path
+from typing import Any
 
 import nbformat
 
-from bookmaker.runner import files, published
+from bookmaker.runner import files, kept, profiles, published
 from bookmaker.runner import plan as planning
-from bookmaker.runner.chain import STATISTICS
-from bookmaker.runner.fingerprint import commit, machine
+from bookmaker.runner.chain import PRETRAINING, RECORDS, STATISTICS
+from bookmaker.runner.fingerprint import CHECKPOINT, KEPT_RESULTS, PAGE, RECORD, commit, machine
 from bookmaker.runner.plan import Job
 from privaudit.bundle import LEDGER, LEDGERS, REPORT, sha256
-from privaudit.console import say
+from privaudit.console import counted, say
 from privhelpers.artifacts import Store, sha256_of, to_json
-from privhelpers.errors import DamagedArtifact, RunFailed
-from privhelpers.results.reference import ABOUT, FOLDER, NOTES, kept_of
+from privhelpers.errors import DamagedArtifact, InvalidParameter, RunFailed
 
 PNG = "image/png"
 # Artifacts of a profile's chapters, and what the bundle calls them.
@@ -27,22 +28,35 @@ KEPT = {
     (STATISTICS, "measurements.jsonl"): "measurements.jsonl",
     (STATISTICS, "tests.jsonl"): "tests.jsonl",
 }
+# Large files that no other chapter reads: made-up notes, and the answers of the checkpoint.
+NOT_KEPT = ("synthetic_notes/*.jsonl", "your_model/*.jsonl", f"{PRETRAINING}/*_scores.npz")
 
 
 def reference(root: Path, profile: str) -> Path:
-    """Copy what `reference` keeps of a profile's runs, with how they were made; return the folder.
+    """Keep the chapters that a profile runs live and the one that it extends does not; return the folder.
+
+    Each is kept with its page, its artifacts and its record; beside them stands how all were made. Of `study`
+    the public checkpoint is kept, too, which other profiles start from.
 
     Args:
         root: a copy of the book, with the runs.
-        profile: whose runs are complete and as they were made, those that the kept files come from.
+        profile: whose runs are complete and as they were made, those that the kept ones need.
 
     Raises:
+        InvalidParameter: the profile has no such chapter.
         RunFailed: a run is missing or out of date, or its files changed afterwards.
     """
-    names = kept_of(profile)
+    loaded = profiles.load(root, profile)
+    shown = profiles.load(root, loaded.extends).kept if loaded.extends else ()
     plan = planning.jobs(root, profile)
-    makers = [job for job in plan if any(name.startswith(f"{job.artifacts}/") for name in names)]
-    needed = {job.rule for maker in makers for job in planning.upto(plan, maker.rule)}
+    makers = [job for job in plan if job.slug in shown and job.slug not in loaded.kept]
+    if not makers:
+        raise InvalidParameter(
+            f"profile {profile}: there is nothing to keep; it must extend a profile that shows kept "
+            f"chapters, and run some of them live, as params/{kept.STUDY}.yml does"
+        )
+    wanted = [job.rule for job in makers] + [PRETRAINING] * (profile == kept.STUDY)
+    needed = {job.rule for rule in wanted for job in planning.upto(plan, rule)}
     plan = [job for job in plan if job.rule in needed]
     if late := {job.title: why for job in plan if (why := planning.stale(root, job))}:
         title, why = next(iter(late.items()))
@@ -52,9 +66,29 @@ def reference(root: Path, profile: str) -> Path:
         )
     runs = Store(root / "runs" / profile / "artifacts", profile)
     manifest = published.described(root, plan)
-    done = manifest["runs"].values()
-    about = {
-        "command": f"make book PROFILE={profile}",
+    models = {job.rule: kept.models_of(job.parameters) for job in plan if job.slug in kept.TRAINED}
+    about = _about(root, manifest, plan) | kept.notes_of(runs) | {"models": models}
+    contents = {kept.ABOUT: to_json(about)}
+    for job in makers:
+        page = (root / job.notebook).read_bytes()
+        contents |= _chapter(runs, manifest, job) | {f"{job.slug}/{PAGE}": page}
+    folder = _write(root, profile, contents)
+    if profile == kept.STUDY:
+        job = next(job for job in plan if job.slug == PRETRAINING)
+        about = _about(root, manifest, [job]) | {
+            "parameters": job.parameters,
+            "public_sha256": sha256_of(runs.existing(f"{RECORDS}/public.jsonl")),
+        }
+        _write(root, CHECKPOINT, _chapter(runs, manifest, job) | {kept.ABOUT: to_json(about)})
+    say(profile, f"kept {counted(len(makers), 'chapter', 'chapters')} in {KEPT_RESULTS}/{profile}")
+    return folder
+
+
+def _about(root: Path, manifest: dict[str, Any], plan: list[Job]) -> dict[str, Any]:
+    """Return how the runs of a plan were made, see `results.reference.Reference.about`."""
+    done = [manifest["runs"][job.rule] for job in plan]
+    return {
+        "command": f"make book PROFILE={plan[0].profile}",
         "commit": commit(root),
         "date": max(run["started"] for run in done)[:10],
         "machine": machine(),
@@ -62,16 +96,25 @@ def reference(root: Path, profile: str) -> Path:
         "runs": len(plan),
         "versions": manifest["versions"],
         "parameters": manifest["parameters"],
-        # A later run can tell whether it reads the same notes.
-        "notes_sha256": sha256_of(runs.existing(NOTES)),
     }
-    contents = {name: runs.existing(name).read_bytes() for name in names}
-    contents[f"about/{ABOUT}"] = to_json(about)
-    folder = root / FOLDER / profile
+
+
+def _chapter(runs: Store, manifest: dict[str, Any], job: Job) -> dict[str, bytes]:
+    """Return the artifacts of a run that are kept, and its record, which names these alone."""
+    run = manifest["runs"][job.rule]
+    paths = {name: f"{job.slug}/{name}" for name in run["artifacts"]}
+    names = [n for n, path in paths.items() if not any(fnmatch.fnmatch(path, one) for one in NOT_KEPT)]
+    contents = {paths[name]: runs.existing(paths[name]).read_bytes() for name in names}
+    record = run | {"artifacts": {name: run["artifacts"][name] for name in names}}
+    return contents | {f"{job.slug}/{RECORD}": to_json(record)}
+
+
+def _write(root: Path, name: str, contents: dict[str, bytes]) -> Path:
+    """Write a folder of kept results anew, each file with its hash, and return it."""
+    folder = root / KEPT_RESULTS / name
     with files.replacing(folder, "*") as fresh:
-        for name, data in contents.items():
-            Store(fresh, profile).write_bytes(name, data)
-    say(profile, f"kept {len(names)} files of {len(plan)} runs in {FOLDER}/{profile}")
+        for file, data in contents.items():
+            Store(fresh, name).write_bytes(file, data)
     return folder
 
 
@@ -97,7 +140,7 @@ def evidence(root: Path, plan: list[Job]) -> dict[str, bytes]:
     home = root / "runs" / profile
     found = {name: (home / name).read_bytes() for name in published.FILES}
 
-    def kept(path: Path, digest: str) -> bytes:
+    def unchanged(path: Path, digest: str) -> bytes:
         if sha256(data := path.read_bytes()) != digest:
             raise DamagedArtifact(f"{path.name} changed after it was made; `make book PROFILE={profile}`")
         return data
@@ -107,7 +150,7 @@ def evidence(root: Path, plan: list[Job]) -> dict[str, bytes]:
         for name, digest in run["artifacts"].items():
             called = f"{LEDGERS}{job.model}.jsonl" if name == LEDGER else KEPT.get((job.slug, name))
             if called:
-                found[called] = kept(home / "artifacts" / job.artifacts / name, digest)
+                found[called] = unchanged(home / "artifacts" / job.artifacts / name, digest)
         if job.slug == STATISTICS:
-            found |= _pictures(kept(root / job.notebook, run["page"]))
+            found |= _pictures(unchanged(root / job.notebook, run["page"]))
     return found

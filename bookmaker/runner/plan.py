@@ -9,27 +9,32 @@ parameters, and is written only where that changes. What the run was is in its r
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
 
-from bookmaker.runner import files, fingerprint, notebooks, profiles
+from bookmaker.runner import files, fingerprint, kept, notebooks, profiles
 from bookmaker.runner.chain import CHAIN, DPSGD, EPSILON, MAKERS, PRETRAINED, Step, model_name, source
+from bookmaker.runner.fingerprint import RECORD
+from bookmaker.runner.kept import Kept
+from privaudit.console import counted
 from privhelpers.artifacts import (
     SEAL,
+    Store,
     first_difference,
     parse_json,
     read_sealed,
     sha256_of,
     to_json,
     write_atomic,
+    write_sealed,
 )
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact
 from privhelpers.validate import shown
 
-RECORD, MARK = "run.json", ".made"
+MARK = ".made"
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,8 @@ class Job:
         fingerprint: SHA-256 of the notebook's code, of the helpers that it imports, and of the pretrained
             model, if it starts from that.
         priority, seconds: see `chain.Step`.
+        kept: the run that is shown in place of one, which then waits for nothing; else None.
+        older: whether that run was made by other code than today's.
     """
 
     rule: str
@@ -57,6 +64,8 @@ class Job:
     fingerprint: str
     priority: int
     seconds: int
+    kept: Kept | None = None
+    older: bool = False
 
     @property
     def artifacts(self) -> str:
@@ -126,7 +135,7 @@ def _needs(step: Step, model: str | None, before: list[Job]) -> list[Job]:
 
 
 def jobs(root: Path, profile_name: str, *, only: str = "") -> list[Job]:
-    """Return every run of a profile, each after those that it needs.
+    """Return every run of a profile, each after those that it needs; what fits is taken from kept runs.
 
     Args:
         root: the repository.
@@ -138,10 +147,12 @@ def jobs(root: Path, profile_name: str, *, only: str = "") -> list[Job]:
     """
     profile = profiles.load(root, profile_name)
     plan: list[Job] = []
-    helpers = fingerprint.Helpers(root, profile.name)
+    trained: dict[str, dict[str, Any]] = {}
+    helpers = fingerprint.Helpers(root)
     pretrained = [seal.read_text() for seal in sorted((root / PRETRAINED).rglob(f"*{SEAL}"))]
     for step in CHAIN:
-        code = helpers.fingerprint(source(root, step.slug)) if only.startswith(step.slug) or not only else ""
+        notebook, asked = source(root, step.slug), not only or only.startswith(step.slug)
+        code = helpers.fingerprint(notebook, profile.name) if asked else ""
         for model, planned in _variants(step, profile):
             needs, inputs = _needs(step, model, plan), {}
             for other in needs:
@@ -160,8 +171,46 @@ def jobs(root: Path, profile_name: str, *, only: str = "") -> list[Job]:
                 priority=step.priority,
                 seconds=step.seconds,
             )
+            if step.slug in kept.TRAINED:
+                trained[job.rule] = kept.models_of(parameters)
+            found = kept.find(root, step.slug) if step.slug in profile.kept else None
+            if found and kept.fits(found, parameters, trained):
+                job = _from_kept(job, found, helpers.fingerprint(notebook, kept.STUDY))
             plan.append(job)
     return plan
+
+
+def _from_kept(job: Job, found: Kept, code: str) -> Job:
+    """Return the job that takes a kept run; `code` is the fingerprint that a run of `study` would have."""
+    return replace(
+        job,
+        parameters=found.record["parameters"],
+        needs=(),
+        inputs={},
+        fingerprint=fingerprint.digest([found.record, found.about]),
+        seconds=0,
+        kept=found,
+        older=found.record["fingerprint"] != code,
+    )
+
+
+def other_notes(root: Path, plan: list[Job]) -> str:
+    """Return why kept runs cannot stand beside the notes that a plan's own run made, or "".
+
+    Raises:
+        MissingArtifact: there are no notes yet.
+    """
+    jobs = [job for job in plan if job.kept]
+    store = Store(root / "runs" / plan[0].profile / "artifacts", plan[0].profile)
+    now = kept.notes_of(store) if jobs else {}
+    if all(job.kept.about.get(name) == digest for job in jobs for name, digest in now.items()):
+        return ""
+    return (
+        f"the notes are not those that the kept runs of profile {kept.STUDY} read, and "
+        f"{counted(len(jobs), 'chapter', 'chapters')} would show other patients; "
+        f"`make book PROFILE={kept.STUDY}` and then `python -m bookmaker reference --profile {kept.STUDY}` "
+        f"keep runs on these notes, and `kept: []` in params/{plan[0].profile}.yml runs all chapters live"
+    )
 
 
 def upto(plan: list[Job], rule: str) -> list[Job]:
@@ -188,6 +237,21 @@ def write_if_new(path: Path, data: bytes) -> None:
 def note(root: Path, job: Job) -> None:
     """Write down what a run follows from beside the results of others."""
     write_if_new(root / job.note, to_json({"fingerprint": job.fingerprint, "parameters": job.parameters}))
+
+
+def restore(root: Path, job: Job) -> None:
+    """Let a kept run take the place of the run of a job that has `kept`: page, artifacts, record, and mark.
+
+    Raises:
+        DamagedArtifact: a file is not as it was kept.
+    """
+    folder = (root / job.sentinel).parent
+    for place in (root / job.sentinel, folder, root / job.notebook):
+        files.remove(place)
+    kept.copy(root, job.kept, folder, root / job.notebook)
+    facts = {"fingerprint": job.fingerprint, "inputs": {}, "kept": job.kept.source}
+    write_sealed(root / job.sentinel, to_json(job.kept.record | facts))
+    mark(root, job, job.kept.record["artifacts"])
 
 
 def mark(root: Path, job: Job, artifacts: dict[str, str]) -> None:

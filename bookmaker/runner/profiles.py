@@ -3,6 +3,8 @@
 A chapter declares its parameters in its first code cell, one `name: type = default  # help; in [low, high]` a
 line; see `privhelpers.parameters`.
 
+extends: course              # another profile, whose values hold where this one is silent
+kept: [shadow_models]        # chapters that are shown from kept runs, see `keep`
 shared:                      # every notebook that has the name
   seed: 0
 private_training:            # one chapter, by its slug
@@ -14,13 +16,23 @@ from pathlib import Path
 from typing import Any
 
 from bookmaker.runner import notebooks
-from bookmaker.runner.chain import DPSGD, EPSILON, PLANNED, SLUGS, model_name, slug_of, source
+from bookmaker.runner.chain import (
+    CHAIN,
+    DPSGD,
+    EPSILON,
+    PLANNED,
+    SLUGS,
+    model_name,
+    slug_of,
+    source,
+)
 from privhelpers import parameters
 from privhelpers.artifacts import check_name, parse_yaml
 from privhelpers.errors import InvalidParameter, MissingArtifact
 from privhelpers.text import quoted
 
 SHARED = "shared"
+EXTENDS, KEPT = "extends", "kept"  # beside the sections
 
 
 def declared(notebook: Path) -> dict[str, parameters.Parameter]:
@@ -49,13 +61,17 @@ class Profile:
     Attributes:
         name: as in PROFILE=name.
         file: its file, relative to the repository.
-        given: what the file says.
+        extends: the profile whose values it takes, or "".
+        kept: slugs of the chapters that it shows from kept runs.
+        given: the values of both files, by section.
         overrides: by notebook, the values that differ from its defaults, budgets left out.
         epsilons: budgets of the DP runs, ascending.
     """
 
     name: str
     file: str
+    extends: str
+    kept: tuple[str, ...]
     given: dict[str, dict[str, Any]]
     overrides: dict[str, dict[str, Any]]
     epsilons: tuple[float, ...]
@@ -79,8 +95,8 @@ class Profile:
         return values | parameters.checked(known, given, f"{self.file}, {slug}")
 
 
-def _read(content: bytes, file: str) -> dict[str, dict[str, Any]]:
-    """Return the mapping of mappings in a profile file."""
+def _read(content: bytes, file: str) -> dict[str, Any]:
+    """Return what a profile file says: its sections, each a mapping, and what stands beside them."""
     try:
         given = parse_yaml(content.decode("utf-8"))
     except ValueError as error:  # UnicodeDecodeError is one
@@ -91,17 +107,48 @@ def _read(content: bytes, file: str) -> dict[str, dict[str, Any]]:
     given = {} if given is None else given
     if not isinstance(given, dict):
         raise InvalidParameter(f"{file}: must map notebook names to their parameters")
-    for section, values in given.items():
+    beside = {name: given[name] for name in (EXTENDS, KEPT) if name in given}
+    sections = {name: values for name, values in given.items() if name not in beside}
+    for section, values in sections.items():
         if section != SHARED and section not in SLUGS:
-            raise InvalidParameter(
-                f"{file}, {section}: no such notebook; known: {', '.join((SHARED, *SLUGS))}"
-            )
+            known = ", ".join((EXTENDS, KEPT, SHARED, *SLUGS))
+            raise InvalidParameter(f"{file}, {section}: no such notebook; known: {known}")
         if values is not None and not isinstance(values, dict):
             raise InvalidParameter(f"{file}, {section} = {parameters.show(values)}: must map names to values")
         for name in values or {}:
             if name in PLANNED:
                 raise InvalidParameter(f"{file}, {section}.{name}: filled in by the chain, leave it out")
-    return {section: values or {} for section, values in given.items()}
+    return {section: values or {} for section, values in sections.items()} | beside
+
+
+def _kept(value: Any, file: str) -> tuple[str, ...]:
+    """Return the chapters that a profile shows from kept runs, in the order of the chain."""
+    known = [step.slug for step in CHAIN if step.per == "book"]
+    if not isinstance(value, list):
+        raise InvalidParameter(f"{file}, {KEPT} = {parameters.show(value)}: must be a list of chapters")
+    if wrong := next((slug for slug in value if slug not in known), None):
+        raise InvalidParameter(
+            f"{file}, {KEPT} = {parameters.show(wrong)}: must be a chapter with one run: {', '.join(known)}"
+        )
+    return tuple(slug for slug in known if slug in value)
+
+
+def _extended(root: Path, given: dict[str, Any], file: str) -> dict[str, Any]:
+    """Return what a profile says over what the one that it extends says."""
+    if EXTENDS not in given:
+        return given
+    base = given[EXTENDS]
+    if not isinstance(base, str):
+        raise InvalidParameter(f"{file}, {EXTENDS} = {parameters.show(base)}: must be the name of a profile")
+    other = f"params/{check_name(base)}.yml"
+    if not (root / other).is_file():
+        raise MissingArtifact(f"{file}, {EXTENDS} = {base}: {other} does not exist")
+    merged = _read((root / other).read_bytes(), other)
+    if EXTENDS in merged:
+        raise InvalidParameter(f"{file}, {EXTENDS} = {base}: extends {merged[EXTENDS]} itself; name that one")
+    for section, values in given.items():
+        merged[section] = merged.get(section, {}) | values if isinstance(values, dict) else values
+    return merged
 
 
 def _merge(root: Path, given: dict[str, dict[str, Any]], file: str) -> dict[str, dict[str, Any]]:
@@ -175,11 +222,12 @@ def checked(root: Path, name: str, file: str, content: bytes) -> Profile:
     Raises:
         InvalidParameter: see `load`.
     """
-    given = _read(content, file)
+    given = _extended(root, _read(content, file), file)
+    extends, kept = given.pop(EXTENDS, ""), _kept(given.pop(KEPT, []), file)
     overrides = _merge(root, given, file)
     epsilons = _epsilons(root, given, file)
     overrides[DPSGD].pop(EPSILON, None)
-    profile = Profile(name, file, given, overrides, epsilons)
+    profile = Profile(name, file, extends, kept, given, overrides, epsilons)
     for slug in SLUGS:
         profile.resolve(root, slug)
     return profile

@@ -67,7 +67,7 @@ def described(root: Path, plan: list[Job]) -> dict[str, Any]:
     return {
         "profile": name,
         "parameters": profiles.load(root, name).given,
-        "total_seconds": round(sum(run["seconds"] for run in runs), 1),
+        "total_seconds": round(sum(run["seconds"] for run in runs if "kept" not in run), 1),
         "versions": _versions(runs),
         "runs": {run["rule"]: run for run in runs},
     }

@@ -20,7 +20,7 @@ from traitlets.config import Config
 
 from bookmaker.runner import commands, files, fingerprint, notebooks
 from bookmaker.runner import plan as planning
-from bookmaker.runner.chain import source
+from bookmaker.runner.chain import RECORDS, source
 from bookmaker.runner.plan import Job
 from privaudit.console import duration, say
 from privhelpers.artifacts import RUNNER, Store, sha256_of, to_json, write_sealed
@@ -152,11 +152,13 @@ def _attempt(root: Path, job: Job, store: Store, hours: float) -> dict[str, Any]
         notebooks.check_complete(executed, job.title)
         notebooks.clean(executed, root)
         lighten(executed)
-        artifacts = files.hashes(store.path(job.artifacts), planning.RECORD)
+        artifacts = files.hashes(store.path(job.artifacts), fingerprint.RECORD)
         plan = planning.jobs(root, job.profile, only=job.rule)
         now = next(one for one in plan if one.rule == job.rule)
         if (now.fingerprint, planning.reads(root, job)) != (job.fingerprint, read):
             raise RunFailed("its code, or results that it reads, changed while it ran; make it again")
+        if job.slug == RECORDS and (wrong := planning.other_notes(root, plan)):
+            raise RunFailed(wrong)
         notebooks.write(executed, root / job.notebook)
     except BaseException as error:
         with open(root / job.log, "a", encoding="utf-8") as log:
@@ -208,6 +210,9 @@ def run(root: Path, job: Job, *, hours: float = 24.0) -> None:
         if not planning.stale(root, job):
             planning.mark(root, job, planning.record(root, job)["artifacts"])
             say(job.profile, f"{job.title} kept: all that it reads is unchanged")
+            return
+        if job.kept:
+            planning.restore(root, job)
             return
         for place in (root / job.sentinel, folder, root / job.notebook, root / job.failed):
             files.remove(place)

@@ -34,9 +34,12 @@ def damaged(root: Path, plan: list[Job]) -> dict[Path, str]:
 
 
 def other_versions(root: Path, plan: list[Job]) -> str:
-    """Return in one line how many complete runs were made with versions that are not installed now, or ""."""
+    """Return in one line how many complete runs were made with versions that are not installed now, or "".
+
+    Kept runs say their versions themselves, and nothing here would make them again.
+    """
     now, found = fingerprint.versions(), {}
-    for job in plan:
+    for job in [job for job in plan if not job.kept]:
         with suppress(MissingArtifact, DamagedArtifact):  # which is told by itself
             for name, version in planning.record(root, job)["versions"].items():
                 if version != now.get(name, version):

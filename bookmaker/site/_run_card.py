@@ -59,9 +59,23 @@ def _parameters(runs: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
+def _kept(runs: dict[str, Any]) -> str:
+    """Return what the card says about chapters that are shown from kept runs, if there are any."""
+    named = {words(run["notebook"]): run["kept"] for run in runs.values() if "kept" in run}
+    if not named:
+        return ""
+    source = next(iter(named.values()))
+    made = ", ".join(words(source[name]) for name in ("commit", "machine"))
+    return (
+        f"\nShown from kept runs of profile **{words(source['profile'])}** ({made}), with the seconds that "
+        f"they took there: {', '.join(named)}.\n"
+    )
+
+
 def _citation(manifest: dict[str, Any], digest: str) -> str:
     """Return how to cite the runs: by the day of the first and the hash of the manifest that names all."""
-    day = words(min(run["started"] for run in manifest["runs"].values())[:10])
+    live = [run for run in manifest["runs"].values() if "kept" not in run]
+    day = words(min(run["started"] for run in live)[:10])
     return f"""The PrivAI-Leak authors, *{TITLE}*, version {__version__}.
 Run of profile {words(manifest["profile"])}, {day}; its manifest has the SHA-256 `{digest}`.
 
@@ -87,8 +101,9 @@ def run_card(manifest: dict[str, Any], digest: str) -> str:
         digest: the SHA-256 of its file, with which the runs are cited.
     """
     runs = manifest["runs"]
+    live = sum("kept" not in run for run in runs.values())
     summary = (
-        f"Profile **{words(manifest['profile'])}**: {len(runs)} runs, "
+        f"Profile **{words(manifest['profile'])}**: {live} runs, "
         f"{duration(manifest['total_seconds'])} of computing; independent runs went side by side.\n"
     )
     versions = [(words(name), _value(version)) for name, version in manifest["versions"].items()]
@@ -98,4 +113,5 @@ def run_card(manifest: dict[str, Any], digest: str) -> str:
         "Versions": table(("package", "version"), versions),
         "Parameters": _parameters(runs),
     }
+    summary += _kept(runs)
     return INTRO + summary + "".join(f"\n## {title}\n\n{text}" for title, text in sections.items())

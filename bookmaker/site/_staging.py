@@ -1,7 +1,7 @@
 """Writes the sources of the site into one folder, `runs/<profile>/site/`.
 
 A page joins the words of the source notebook with the outputs of its run, so that a better sentence needs
-no new run; if the code of the two differs, there is no page.
+no new run; if the code of the two differs, there is no page, or the one that was kept with the run.
 """
 
 import base64
@@ -21,6 +21,7 @@ from bookmaker.runner import files as author
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
 from bookmaker.site import _numbers, _quizzes, _reports, _syllabus, exercises
+from bookmaker.site._markdown import words
 from bookmaker.site._model_cards import model_cards
 from bookmaker.site._outputs import check_picture, clean_outputs
 from bookmaker.site._run_card import duration, run_card
@@ -114,6 +115,33 @@ def _tell_minutes(page: NotebookNode, reading: int, seconds: float) -> None:
     page.cells[0].source = READING.sub(lambda _: told, page.cells[0].source, 1)
 
 
+def _tell_kept(page: NotebookNode, record: dict[str, Any]) -> None:
+    """Say under the title of a chapter which kept run its results come from."""
+    source = record["kept"]
+    profile = source["profile"]
+    note = (
+        f"These results are kept from a run of {source['date']} (seed {source['seed']}, commit "
+        f"{source['commit']}, {words(source['machine'])}, {duration(record['cpu_seconds'])} of computing). "
+        f"`make book PROFILE={profile}` runs the chapter live."
+    )
+    box = f"\n:::{{admonition}} Kept results\n:class: note\n{note}\n:::\n"
+    page.cells[0].source = TITLE.sub(lambda title: title[0] + box, page.cells[0].source, 1)
+
+
+def _with_words(job: Job, executed: NotebookNode, source: NotebookNode) -> NotebookNode:
+    """Return a run's page with today's words; of a kept run of other code, with the words that it had.
+
+    Raises:
+        RunFailed: the code of a run is not today's.
+    """
+    try:
+        return notebooks.refresh_prose(executed, source)
+    except RunFailed as error:
+        if job.kept:
+            return executed
+        raise RunFailed(f"{job.title}: {error}") from error
+
+
 def page_of(root: Path, job: Job) -> NotebookNode:
     """Return one run as a page: today's words, that run's outputs, nothing of this machine.
 
@@ -122,23 +150,23 @@ def page_of(root: Path, job: Job) -> NotebookNode:
         job: a complete run.
 
     Raises:
-        RunFailed: the run failed, its code is not today's, or an output is not fit for a page.
+        RunFailed: the run failed, its code is not today's (of a kept run it may differ), or an output is not
+            fit for a page.
         MissingArtifact: the notebook, or its run, is not there.
         DamagedArtifact: the notebook is not as its run left it.
     """
     executed = planning.executed(root, job)
     source = notebooks.read(chain.source(root, job.slug))
-    try:
-        page = notebooks.refresh_prose(executed, source)
-    except RunFailed as error:
-        raise RunFailed(f"{job.title}: {error}") from error
+    page, record = _with_words(job, executed, source), planning.record(root, job)
     notebooks.clean(page, root)
     for number, cell in enumerate(notebooks.code_cells(page), 1):
         where = f"{job.title}, code cell {number}"
         clean_outputs(cell, where)
         check_picture(cell, where)
     _fold(page)
-    _tell_minutes(page, _syllabus.reading_minutes(source, job.slug), planning.record(root, job)["seconds"])
+    _tell_minutes(page, _syllabus.reading_minutes(source, job.slug), record["seconds"])
+    if job.kept:
+        _tell_kept(page, record)
     # A reader types "Renyi" for "Rényi": the search knows a page's words and its keywords.
     title = TITLE.search(page.cells[0].source)[0].strip().removeprefix("# ")
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
@@ -185,8 +213,8 @@ def _written(root: Path, toc: dict[str, Any], solutions: bool = True) -> dict[st
         files[name] = path.read_bytes()
         if path.suffix in (".md", ".yml"):
             files[name] = PERCENT.sub("\u00a0%", author.text(root, name)).encode()  # in UTF-8, or refused
-        words = files[name].decode("utf-8", "replace")
-        solved = exercises.ANY_SOLUTION.search(words) or "{code-cell}" in words or name.endswith(".ipynb")
+        said = files[name].decode("utf-8", "replace")
+        solved = exercises.ANY_SOLUTION.search(said) or "{code-cell}" in said or name.endswith(".ipynb")
         if solved and not solutions:  # code may be a solution's
             raise InvalidParameter(f"{name}: has a solution, or code; move it to a chapter, or remove it")
     return files
@@ -237,7 +265,8 @@ def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, byt
     files[f"{MODEL_CARDS}.md"] = model_cards(root, manifest).encode()
     takes = {}
     for slug in in_order:
-        seconds = sum(run["seconds"] for run in manifest["runs"].values() if run["notebook"] == slug)
+        live = [run for run in manifest["runs"].values() if run["notebook"] == slug and "kept" not in run]
+        seconds = sum(run["seconds"] for run in live)
         takes[slug] = _syllabus.chapter(slug, notebooks.read(chain.source(root, slug)), seconds)
     files[f"{SYLLABUS}.md"] = _syllabus.syllabus(takes).encode()
     return files

@@ -40,7 +40,8 @@ INTRO = f"""(syllabus)=
 
 Three plans, each with the chapters in the order of the book and in parts as even as whole chapters allow.
 
-Only **running** is measured: it is what all runs of the chapter took when this copy of the book was made.
+Only **running** is measured: it is what all runs of the chapter took when this copy of the book was made,
+and 0 where its results are kept.
 **Reading**, **exercises** and **quizzes** are estimates by these rates; no reader was timed:
 
 - Reading takes a minute for every {WORDS} words, every {LINES} lines of code, every displayed formula

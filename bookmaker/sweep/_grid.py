@@ -1,7 +1,8 @@
 """The cells of a sweep: one profile for each architecture and seed, with every budget in it.
 
 A seed repeats the whole experiment, patients included, so that the spread over seeds holds every kind of
-luck. Budgets of one cell share records, public checkpoint and shadow models, as in the book.
+luck. Budgets of one cell share records, public checkpoint and shadow models, as in the book. No cell takes
+a chapter from kept runs: they would fit one seed alone, and may have other sizes.
 """
 
 import os

@@ -80,6 +80,39 @@ def test_a_helper_changes_exactly_the_notebooks_that_reach_it(root, helper, slug
     assert changed(root, before) == slugs
 
 
+def test_a_chapter_follows_from_the_kept_results_that_it_names_and_from_no_others(root):
+    """Neither from kept pages and records, nor from what is kept of the profile that it runs for."""
+    edit(
+        root,
+        lambda nb: nb.cells[2].update(source='one, two = open_reference("real"), open_reference("public")'),
+    )
+    notebook = root / "notebooks" / "hipaa.ipynb"
+
+    def of(*profiles):
+        helpers = fingerprint.Helpers(root)
+        return [helpers.fingerprint(notebook, profile) for profile in profiles]
+
+    profiles = ("course", "real", "study")
+    for name, changes in {
+        "real/real_model/experiment.json": {"course", "study"},
+        "real/about/about.json": {"course", "study"},
+        "public/public_pretraining/metrics.json": {"course", "real"},
+        "size/about/about.json": set(),
+        "study/shadow_models/summary.json": set(),
+        "real/real_model/page.json": set(),
+        "public/public_pretraining/run.json.sha256": set(),
+        "mutants.md": set(),
+    }.items():
+        before = of(*profiles)
+        (root / "reference" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "reference" / name).write_text("new")
+        after = of(*profiles)
+        assert {p for p, old, new in zip(profiles, before, after, strict=True) if old != new} == changes, name
+    edit(root, lambda nb: nb.cells[2].update(source='name = "real"\nopen_reference(name)'))
+    with pytest.raises(InvalidParameter, match="code cell 2: open_reference must be given a name as text"):
+        of("course")
+
+
 def test_a_cell_with_magics_is_read(root):
     edit(root, lambda nb: nb.cells[2].update(source="%time x = 1\nfrom privhelpers import toy_late"))
     path = root / "notebooks" / "hipaa.ipynb"

@@ -12,7 +12,9 @@ DP = "private_training"
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    return toy_chain.build(tmp_path_factory.mktemp("toy") / "book")
+    root = toy_chain.build(tmp_path_factory.mktemp("toy") / "book")
+    (root / "params" / "half.yml").write_text("extends: toy\n")
+    return root
 
 
 @pytest.fixture
@@ -71,6 +73,12 @@ REFUSED = [
     ("shared: {sead: 1}", "shared.sead"),
     *((f"shared: {{seed: {value}}}", "shared.seed") for value in ("-1", "017", "1:30", "0x1F", "&a [*a]")),
     ("shared: {profile: other}", "shared.profile"),
+    ("extends: toy\nhipaa: {limit: 2}", "hipaa.limit"),
+    ("extends: 3", "extends = 3"),
+    ("extends: half\nshared: {seed: 1}", "extends = half: extends toy itself"),
+    ("kept: hipaa", "kept = 'hipaa'"),
+    ("kept: [hipaa, hippa]", "kept = 'hippa'"),
+    ("kept: [extraction]", "kept = 'extraction': must be a chapter with one run"),
     ("extraction: {model: public}", "extraction.model"),
     ("shared: {target_epsilon: []}", "shared.target_epsilon"),
     ("shared: 3", "shared"),
@@ -84,6 +92,18 @@ REFUSED = [
     (b"shared: {seed: \xff}", "UTF-8"),
     ("shared: {seed: \x00}", ""),
 ]
+
+
+def test_a_profile_takes_the_values_of_another_and_changes_some(load):
+    load(f"kept: [shadow_models, hipaa]\nshared: {{seed: 5}}\n{DP}: {{target_epsilon: [1, 8]}}", "base")
+    mine = load(f"extends: base\nshared: {{seed: 6}}\n{DP}: {{accountant: rdp}}\nhipaa: {{limit: 0.2}}")
+    assert mine.given == {
+        "shared": {"seed": 6}, DP: {"target_epsilon": [1, 8], "accountant": "rdp"}, "hipaa": {"limit": 0.2}
+    }  # fmt: skip
+    assert (mine.epsilons, mine.extends, mine.kept) == ((1.0, 8.0), "base", ("shadow_models", "hipaa"))
+    assert load("extends: base\nkept: []").kept == ()
+    with pytest.raises(MissingArtifact, match=r"params/nobody\.yml does not exist"):
+        load("extends: nobody")
 
 
 @pytest.mark.parametrize("text, named", REFUSED, ids=range(len(REFUSED)))
