@@ -299,6 +299,7 @@ def right_answers(folder, slug):
     return dict(re.findall(parts, text, flags=re.MULTILINE | re.DOTALL))
 
 
+@pytest.mark.nightly
 def test_the_quizzes_hold_the_numbers_of_the_run(smoke_site):
     done = make(smoke_site.root, "quizzes", "--profile", "smoke")
     assert done.returncode == 0, done.stderr
