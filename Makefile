@@ -59,12 +59,12 @@ teach: $(GRADING)/.stamp $(if $(SUBMITTED),,book)  ## what a course hands out: c
 	@if test -n "$$SUBMITTED"; then exec $(GRADER) -m bookmaker.teaching._grading grade --submitted="$$SUBMITTED"; fi; \
 	$(PYTHON) -m bookmaker teach --profile="$$PROFILE" && exec $(GRADER) -m bookmaker.teaching._grading assignments
 
-test: $(STAMP)  ## run every test, on JOBS= cores
+test: $(STAMP)  ## run the tests of a change, on JOBS= cores
 	@command -v chromium >/dev/null || echo "make: the browser tests will fail, for Chromium was not found; \
 	on Debian: apt-get install chromium" >&2
-	@# Two processes more than cores: one waits for the smoke profile, others for a schedule or a kill.
-	@workers=$$(expr "$${JOBS:-2}" + 2) || { echo "make: JOBS must be a whole number above 0" >&2; exit 2; }; \
-	exec $(PYTHON) -m pytest --numprocesses "$$workers" --dist loadfile --no-loadscope-reorder
+	@# Each process imports all libraries. One of them waits for the smoke profile, whose runs need its core.
+	@expr "$${JOBS:-2}" + 0 >/dev/null || { echo "make: JOBS must be a whole number above 0" >&2; exit 2; }; \
+	exec $(PYTHON) -m pytest -m "not nightly" --numprocesses "$${JOBS:-2}" --dist loadfile --no-loadscope-reorder
 
 help:  ## print this list; `python -m bookmaker` has more
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -25,12 +25,11 @@ SMOKE_FILES = (
     *("tests/nightly/test_decks.py", "tests/notebooks/test_chain.py"),
 )
 ROOMS = ("tests/privhelpers/", "tests/privaudit/", "tests/bookmaker/")
-# Files that take minutes, which no process shall begin when the others are about to end.
+# Files that take longest, which no process shall begin when the others are about to end.
 LONG_FILES = (
-    *("tests/mutants/test_mutants.py", "tests/privaudit/test_audit_command.py"),
-    "tests/privaudit/test_audit_truth.py",
-    *("tests/privaudit/test_session.py", "tests/privaudit/test_loading.py"),
-    *("tests/privaudit/test_adapters.py", "tests/privaudit/test_directions.py"),
+    *("tests/privaudit/test_audit_truth.py", "tests/privaudit/test_session.py"),
+    *("tests/privaudit/test_audit_command.py", "tests/privaudit/test_loading.py"),
+    *("tests/mutants/test_mutants.py", "tests/privhelpers/test_dpsgd_resume.py"),
 )
 collect_ignore = ["assignments"]  # cells of notebooks: no tests
 # Toys gain nothing from a second thread, and two threads that wait for each other during the smoke
@@ -71,6 +70,9 @@ def copy_repository(place: Path) -> Path:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the smoke profile, whose process is idle while its runs use both cores; short files end."""
+    for item in items:
+        if item.location[0].startswith("tests/nightly/"):
+            item.add_marker("nightly")
     first, *later = SMOKE_FILES
     order = {file: place for place, file in enumerate((first, *LONG_FILES))}
     others = len(order)

@@ -56,7 +56,7 @@ def _run(root: Path, options: argparse.Namespace) -> None:
     commands.die_with_parent()
     from bookmaker.runner import run  # papermill takes a third of a second to load
 
-    job = planning.upto(planning.jobs(root, options.profile), options.job)[-1]
+    job = planning.upto(planning.jobs(root, options.profile, only=options.job), options.job)[-1]
     run.run(root, job, hours=options.limit)
 
 

@@ -134,12 +134,13 @@ def _needs(step: Step, model: str | None, before: list[Job]) -> list[Job]:
     return list({job.rule: job for job in needed}.values())
 
 
-def jobs(root: Path, profile_name: str) -> list[Job]:
+def jobs(root: Path, profile_name: str, *, only: str = "") -> list[Job]:
     """Return every run of a profile, each after those that it needs; what fits is taken from kept runs.
 
     Args:
         root: the repository.
         profile_name: a file of `params/` without its ending.
+        only: a run; the fingerprints of other chapters are then left empty, since they take most of the time.
 
     Raises:
         PrivHelpersError: the profile or a notebook is not as it must be; nothing has run.
@@ -150,8 +151,8 @@ def jobs(root: Path, profile_name: str) -> list[Job]:
     helpers = fingerprint.Helpers(root)
     pretrained = [seal.read_text() for seal in sorted((root / PRETRAINED).rglob(f"*{SEAL}"))]
     for step in CHAIN:
-        notebook = source(root, step.slug)
-        code = helpers.fingerprint(notebook, profile.name)
+        notebook, asked = source(root, step.slug), not only or only.startswith(step.slug)
+        code = helpers.fingerprint(notebook, profile.name) if asked else ""
         for model, planned in _variants(step, profile):
             needs, inputs = _needs(step, model, plan), {}
             for other in needs:

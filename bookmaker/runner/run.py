@@ -153,7 +153,7 @@ def _attempt(root: Path, job: Job, store: Store, hours: float) -> dict[str, Any]
         notebooks.clean(executed, root)
         lighten(executed)
         artifacts = files.hashes(store.path(job.artifacts), fingerprint.RECORD)
-        plan = planning.jobs(root, job.profile)
+        plan = planning.jobs(root, job.profile, only=job.rule)
         now = next(one for one in plan if one.rule == job.rule)
         if (now.fingerprint, planning.reads(root, job)) != (job.fingerprint, read):
             raise RunFailed("its code, or results that it reads, changed while it ran; make it again")

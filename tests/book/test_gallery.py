@@ -51,6 +51,7 @@ def test_the_table_sorts_and_filters_by_keyboard(chromium, address):
     page.close()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["gallery", "feedback"])
 def test_no_page_has_a_barrier_or_is_wider_than_a_phone(chromium, address, name, theme):

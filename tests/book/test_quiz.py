@@ -68,6 +68,7 @@ def test_a_quiz_is_answered_by_keys_alone(chapter, question):
     assert chapter.evaluate("() => document.documentElement.scrollWidth") <= 360
 
 
+@pytest.mark.nightly
 def test_a_quiz_can_be_read_without_scripts(smoke_site, chromium, question):
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()
@@ -108,6 +109,7 @@ def test_a_card_comes_with_the_focus_and_goes_with_escape(chapter):
     assert card.count() == 0, "it goes with the focus"
 
 
+@pytest.mark.nightly
 def test_a_card_says_what_a_source_is(chapter):
     chapter.goto(f"{_pdf.ADDRESS}book/glossary.html")
     link = chapter.locator("article .bibtex-citation a").first

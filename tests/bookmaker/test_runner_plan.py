@@ -53,6 +53,12 @@ def test_the_plan_fills_in_profile_model_and_models(jobs):
     assert "model" not in jobs["synthetic_records"].parameters
 
 
+def test_a_plan_for_one_run_says_of_it_what_the_whole_plan_does(root, jobs):
+    rule = "extraction_baseline"
+    alone = {job.rule: job for job in plan.jobs(root, "toy", only=rule)}
+    assert alone[rule] == jobs[rule] and list(alone) == list(jobs)
+
+
 def test_paths(jobs):
     job = jobs["private_training_dp-eps-8"]
     assert job.notebook == "runs/toy/notebooks/private_training/dp-eps-8.ipynb"

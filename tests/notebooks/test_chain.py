@@ -210,6 +210,7 @@ def test_no_page_shows_what_could_be_somebodys(smoke_site):
     assert pages > 60 and values == []
 
 
+@pytest.mark.nightly
 def test_a_chapter_run_by_hand_leaves_the_profile_as_it_is(smoke_site, runs, tmp_path):
     before = {p: p.read_bytes() for p in (runs / "artifacts").rglob("*") if p.is_file()}
     sizes = yaml.safe_load((smoke_site.root / "params" / "smoke.yml").read_text())["who_is_exposed"]
@@ -238,6 +239,7 @@ def test_a_chapter_run_by_hand_leaves_the_profile_as_it_is(smoke_site, runs, tmp
     assert done.returncode and "did you mean seed" in done.stderr
 
 
+@pytest.mark.nightly
 def test_full_starts_from_a_cached_model_of_the_hub(smoke_site, runs, tmp_path):
     """The settings of `full`, on a CPU, where a toy stands in the cache as GPT-2."""
     from privhelpers import models
@@ -278,6 +280,7 @@ def test_a_second_run_has_nothing_to_do(smoke_site, runs):
     assert before == {p: p.stat().st_mtime_ns for p in runs.rglob("run.json")}
 
 
+@pytest.mark.nightly
 def test_students_get_every_chapter_without_its_solutions(smoke_site):
     done = make(smoke_site.root, "student", "--profile", "smoke")
     assert done.returncode == 0, done.stderr
@@ -296,6 +299,7 @@ def right_answers(folder, slug):
     return dict(re.findall(parts, text, flags=re.MULTILINE | re.DOTALL))
 
 
+@pytest.mark.nightly
 def test_the_quizzes_hold_the_numbers_of_the_run(smoke_site):
     done = make(smoke_site.root, "quizzes", "--profile", "smoke")
     assert done.returncode == 0, done.stderr

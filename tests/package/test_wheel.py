@@ -76,6 +76,7 @@ def test_the_builder_of_the_image_is_sent_what_it_copies_and_nothing_else():
     assert {line.removeprefix("!") for line in sent} == copied
 
 
+@pytest.mark.nightly
 def test_a_wheel_holds_every_file_of_both_packages_and_nothing_else(installed):
     with zipfile.ZipFile(installed.wheel) as wheel:
         held = {name for name in wheel.namelist() if ".dist-info/" not in name}
@@ -84,6 +85,7 @@ def test_a_wheel_holds_every_file_of_both_packages_and_nothing_else(installed):
     assert len(kept) > 250 and held == kept
 
 
+@pytest.mark.nightly
 def test_an_audit_far_from_the_book_is_whole_and_its_bundle_holds(installed):
     """What the report is made of lies in the wheel: words, page, style, schema, bundle."""
     which = installed.run("-c", "import bookmaker, privhelpers as p; print(p.__file__, bookmaker.__file__)")

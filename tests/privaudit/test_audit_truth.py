@@ -18,25 +18,40 @@ from privhelpers.errors import BadRecords, UnsupportedModel
 
 pytestmark = pytest.mark.wrong_numbers
 
-LEAKS = (
-    Case(file="csv", spelling="NFD"),
+# Each is tried with a model that learned the members, and with one that learned other people.
+CASES = (
     Case("Llama", "Unigram", "both", file="semicolons"),
     Case("BERT", "WordPiece", "embeddings", file="parquet"),
     Case("GPT-2", "WordPiece", file="tsv"),
+    Case(file="csv", spelling="NFD"),
 )
+QUICK = (CASES[-1], replace(CASES[-1], leaks=False), CASES[1])
+PAIRS = [replace(case, leaks=leaks) for case in CASES for leaks in (True, False)]
 
 
-@pytest.mark.parametrize("case", LEAKS, ids=str)
-@pytest.mark.parametrize("leaks", (True, False), ids=("members", "other people"))
-def test_a_model_is_flagged_if_it_learned_the_members_and_only_then(case, leaks, tmp_path):
-    audit = audit_cases.audit(replace(case, leaks=leaks), tmp_path)
-    assert (audit.verdict.outcome == FLAGGED) == leaks, audit.verdict.reasons
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=() if case in QUICK else pytest.mark.nightly, id=str(case)) for case in PAIRS],
+)
+def test_a_model_is_flagged_if_it_learned_the_members_and_only_then(case, tmp_path):
+    audit = audit_cases.audit(case, tmp_path)
+    assert (audit.verdict.outcome == FLAGGED) == case.leaks, audit.verdict.reasons
     if audit.disclosures is not None:  # a causal model that learned the notes by heart recites them
-        assert (audit.disclosures.by_patient.p < 0.01) == leaks, audit.disclosures.by_patient
+        assert (audit.disclosures.by_patient.p < 0.01) == case.leaks, audit.disclosures.by_patient
 
 
-@pytest.mark.parametrize("spellings", (("NFC", "NFD"), ("NFD", "NFC")), ids="-".join)
-@pytest.mark.parametrize("leaks", (True, False), ids=("members", "other people"))
+NFC_FIRST, NFD_FIRST = ("NFC", "NFD"), ("NFD", "NFC")
+
+
+@pytest.mark.parametrize(
+    ("spellings", "leaks"),
+    [
+        pytest.param(NFC_FIRST, True, id="NFC-NFD, members"),
+        pytest.param(NFD_FIRST, False, id="NFD-NFC, other people"),
+        pytest.param(NFD_FIRST, True, id="NFD-NFC, members", marks=pytest.mark.nightly),
+        pytest.param(NFC_FIRST, False, id="NFC-NFD, other people", marks=pytest.mark.nightly),
+    ],
+)
 def test_files_in_two_spellings_of_accents_hide_no_leak_and_make_none(spellings, leaks, tmp_path):
     """A byte-level tokenizer makes other tokens of each, and one program wrote each file."""
     case = Case(leaks=leaks)

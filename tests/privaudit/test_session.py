@@ -86,6 +86,7 @@ def test_a_model_that_never_trained_is_not(fresh, files):
     assert "not proof" in WORDING["headlines"][audit.verdict.outcome]
 
 
+@pytest.mark.nightly
 def test_a_reference_of_the_same_tokens_brings_ezmia_and_wbc(home, tok, remembers, files):
     settings = replace(LITTLE, texts=4, tokens=8, lower_case=False)
     elsewhere = [row["text"] for row in toy.notes("x", 60, seed=9)]
@@ -144,6 +145,7 @@ def test_each_note_is_encoded_once_by_each_tokenizer(remembers, fresh, files, mo
         assert {text: encoded[id(model.tokenizer), text] for text in notes} == notes
 
 
+@pytest.mark.nightly
 def test_a_reference_that_saw_the_held_out_patients_explains_what_is_found(remembers, fresh, files):
     """Beside it a model that never saw either file seems to know the others better."""
     exchanged = replace(files, members=files.heldout, heldout=files.members)
@@ -178,6 +180,7 @@ def test_a_leak_can_invert_lower_case_and_the_surest_few(flagged):
     assert len(turned) == len(flagged.attacks) + 1
 
 
+@pytest.mark.nightly
 @pytest.mark.wrong_numbers
 def test_a_folder_under_another_name_gives_the_same_audit(home, fresh, files, monkeypatch):
     """And by a relative path; the name is shown, and nothing is drawn by it."""

@@ -226,6 +226,7 @@ def test_the_simulated_null_of_random_words():
     assert middle(named)[1] > 256
 
 
+@pytest.mark.nightly
 def test_the_strict_rule_is_silent_on_prose_about_no_patient():
     """Behavioural vector (f): an upper bound of 0.05%, where the report's rule is far above it."""
     texts = claims.plain_english()[:220]

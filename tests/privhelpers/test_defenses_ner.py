@@ -51,6 +51,7 @@ def files(store):
     return [p for p in sorted(store.path(FOLDER).rglob("*")) if p.is_file()]
 
 
+@pytest.mark.nightly
 def test_the_same_seed_gives_the_same_bytes_in_another_process(corpus, tmp_path):
     code = (
         "import sys; from pathlib import Path; from privhelpers import artifacts, defenses\n"

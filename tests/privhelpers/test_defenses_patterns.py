@@ -210,6 +210,7 @@ def test_planted_strict_identifiers_are_found_with_a_lower_bound():
     assert hits["name"][0] == 0 < hits["name"][1]  # what no pattern can find
 
 
+@pytest.mark.nightly
 def test_false_alarms_on_text_without_identifiers_have_a_small_upper_bound():
     from privhelpers.records._public import annotate_public
 
@@ -232,6 +233,7 @@ def members():
     return profiles(records.train)
 
 
+@pytest.mark.nightly
 def test_false_positives_on_never_trained_text_have_a_small_upper_bound(members):
     """Texts full of other people's identifiers, of which the model behind them cannot know one."""
     texts = make_public_corpus(seed=8, documents=12_000)

@@ -4,6 +4,7 @@ import pytest
 import torch
 from architectures import EXACT, REFUSED, batch_for, build
 from dpsgd_models import agree
+from nights import sampled
 from peft import LoraConfig, get_peft_model
 from torch import nn
 
@@ -14,16 +15,17 @@ from privhelpers.errors import UnsupportedModel
 
 UNITS = torch.tensor([0, 1, 1, 2, 3, 0])
 NEW = ["Llama", "Qwen 3", "Gemma 3", "Phi 3", "OPT", "T5"]  # one of each new kind of layer
+QUICK = ["GPT-2", *NEW]
 
 
-@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("name", sampled(EXACT, QUICK))
 def test_architectures_are_exact_and_supported(name):
     model = build(*EXACT[name])
     agree(model, batch_for(model), UNITS)
     assert unsupported_parts(model) == []
 
 
-@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("name", sampled(EXACT, ["GPT-2", "Llama"]))
 def test_architectures_are_exact_where_there_are_as_many_rows_as_tokens(name):
     """What a layer reads may have the length as its first dimension, and pass for one row a unit."""
     model = build(*EXACT[name])
@@ -39,14 +41,14 @@ def test_architectures_that_are_not_known_are_refused_by_name(name, rows):
         dpsgd.clipped_gradient_sum(model, batch_for(model, rows=rows, length=12), max_grad_norm=1.0)
 
 
-@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("name", sampled(NEW, NEW[:5]))
 def test_architectures_by_the_ghost_norm_alone(name, monkeypatch):
     monkeypatch.setattr(_recorder, "_MOST_BYTES", 0)
     model = build(*EXACT[name])
     agree(model, batch_for(model), UNITS)
 
 
-@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("name", sampled(NEW, ["Llama", "Gemma 3"]))
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_architectures_whose_activations_are_computed_again(name, reentrant):
     model = build(*EXACT[name])
@@ -66,14 +68,14 @@ def with_adapters(model, dtype):
     return model
 
 
-@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("name", sampled(NEW, ["Llama", "OPT"]))
 def test_architectures_with_adapters(name):
     model = with_adapters(build(*EXACT[name]), torch.float64)
     agree(model, batch_for(model), UNITS)
     assert unsupported_parts(model) == []
 
 
-@pytest.mark.parametrize("name", ["Llama", "Gemma 3"])
+@pytest.mark.parametrize("name", sampled(["Llama", "Gemma 3"], ["Llama"]))
 def test_adapters_on_a_base_in_half_the_digits(name):
     """The pass rounds to three digits, each row a little differently; what is released keeps the bound."""
     model = with_adapters(build(*EXACT[name], torch.bfloat16), torch.float32)

@@ -7,6 +7,7 @@ import weakref
 import pytest
 import torch
 from dpsgd_models import TOLERANCE, WIDTH, agree, distance, ragged, row_of, small
+from nights import sampled
 from opacus import GradSampleModule
 from opacus.grad_sample import register_grad_sampler
 from peft import LoraConfig, get_peft_model
@@ -50,13 +51,13 @@ def memory(request, monkeypatch):
 
 @pytest.mark.parametrize(("family", "tied"), SHAPES)
 @pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("dtype", sampled(TOLERANCE, [torch.float64]), ids=str)
 def test_clipped_sum_equals_one_backward_per_unit(family, tied, unit, dtype, memory):
     unit = UNITS[unit] and torch.tensor(UNITS[unit])
     agree(small(family, tied=tied, dtype=dtype), ragged(family), unit)
 
 
-@pytest.mark.parametrize(("family", "tied"), SHAPES[1::2])
+@pytest.mark.parametrize(("family", "tied"), sampled(SHAPES[1::2], [("gpt2", False)]))
 def test_autocast_shortens_the_pass_and_never_a_norm_or_a_sum(family, tied, memory):
     """A norm of bfloat16 products is off by up to a percent, and lets a unit above the bound by as much."""
     model, batch = small(family, tied=tied, dtype=torch.float32), ragged(family)
@@ -151,7 +152,7 @@ def test_one_row_does_not_change_what_another_gives():
 DIGITS = {"all_digits": torch.float64, "seven_digits": torch.float32, "three_digits": torch.bfloat16}
 
 
-@pytest.mark.parametrize("family", ["gpt2", "bert", "gpt2-classifier"])
+@pytest.mark.parametrize("family", sampled(["gpt2", "bert", "gpt2-classifier"], ["gpt2"]))
 @pytest.mark.parametrize("digits", DIGITS)
 def test_one_unit_never_releases_more_than_the_bound(family, digits, memory):
     """Clipped in bfloat16, one unit in a few is up to 0.4% above it."""

@@ -69,6 +69,7 @@ def disagree(rank, folder):
     dist.destroy_process_group()
 
 
+@pytest.mark.nightly
 def test_processes_that_disagree_stop_and_a_release_draws_the_same_in_both(tmp_path):
     processes.spawn(disagree, (tmp_path,), nprocs=2)
 
@@ -81,6 +82,7 @@ model, tokenizer, plan = ready(notes_by_patient)
 """
 
 
+@pytest.mark.nightly
 def test_the_run_of_the_page_under_torchrun_gives_what_one_process_gives(tmp_path):
     page = (ROOT / "book" / "cluster.md").read_text(encoding="utf-8")
     before, code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

@@ -11,6 +11,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
+from nights import sampled
 from opacus.accountants import RDPAccountant
 from test_dpsgd_training import hospital, run, tiny_plan
 
@@ -70,7 +71,7 @@ def same_weights(a, b):
     return all(torch.equal(p, q) for p, q in zip(a.parameters(), b.parameters(), strict=True))
 
 
-@pytest.mark.parametrize("stop", [1, 5, 11])
+@pytest.mark.parametrize("stop", sampled([1, 5, 11], [5]))
 def test_an_interrupted_run_ends_with_the_same_weights_and_counts(start, whole, tmp_path, stop):
     with pytest.raises(Stop):
         attempt(start, tmp_path, stop=stop)
@@ -161,7 +162,7 @@ def killed_and_gone_on_with(start, folder, kills, **settings):
 
 
 @pytest.mark.wrong_numbers
-@pytest.mark.parametrize("kills", KILLS)
+@pytest.mark.parametrize("kills", sampled(KILLS, ["twice, a checkpoint between"]))
 def test_release_mode_loses_steps_and_reports_those_in_its_weights(start, tmp_path, kills):
     """Lost steps are counted as lost, once; every other figure is of the steps whose work is kept."""
     stops, lost, steps = KILLS[kills]
@@ -209,8 +210,11 @@ def test_a_release_that_lost_all_its_steps_is_refused(start, tmp_path, stop):
             attempt(start, tmp_path, **settings)
 
 
+STOPS = [([7], 48), ([7, 4], 2)]  # before which steps, and rows of a micro-batch
+
+
 @pytest.mark.wrong_numbers
-@pytest.mark.parametrize(("stops", "max_rows"), [([7], 48), ([7, 4], 2)])
+@pytest.mark.parametrize(("stops", "max_rows"), sampled(STOPS, STOPS[1:]))
 def test_a_repeated_run_reports_what_the_undisturbed_one_does(start, tmp_path, stops, max_rows):
     """Research mode with canaries and micro-batches: every field of the log, whatever killed it."""
     settings = {"canaries": dpsgd.GradientCanaries(count=6, seed=1), "max_rows": max_rows}

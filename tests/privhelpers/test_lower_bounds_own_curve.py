@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from nights import sampled
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtri
 
@@ -147,7 +148,7 @@ def too_many(truth, canaries):
     return low
 
 
-@pytest.mark.parametrize("target", [0.5, 4.0])
+@pytest.mark.parametrize("target", sampled([0.5, 4.0], [4.0]))
 def test_the_bound_is_above_the_truth_as_rarely_as_it_says_and_not_by_being_empty(target):
     canaries, audits = 1000, 400
     sigma = accounting.calibrate_noise_multiplier(target_epsilon=target, **SHORT, delta=DELTA)

@@ -50,6 +50,7 @@ def answer_or_die(folder, number):
     return number
 
 
+@pytest.mark.nightly
 def test_a_lost_process_is_named_and_what_was_done_before_is_not_lost(tmp_path):
     jobs, names, received = [(str(tmp_path), n) for n in range(2)], ["north", "south"], []
     with pytest.raises(RunFailed, match=r"before its result \(south\), .* memory .* run it again"):
@@ -71,6 +72,7 @@ def write_pid_and_sleep(folder, number):
     time.sleep(2 * LIMIT_SECONDS)
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads /proc")
 def test_workers_end_when_their_parent_is_killed(tmp_path):
     code = (

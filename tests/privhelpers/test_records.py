@@ -84,6 +84,7 @@ def test_spans_match_the_text_and_miss_no_identifier(records):
         assert bool(note["spans"]) == (note["kind"] != "narrative")
 
 
+@pytest.mark.nightly
 def test_the_same_seed_gives_the_same_bytes_under_another_hash_seed_locale_and_time_zone():
     code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_records as t"
     settings = {"PYTHONHASHSEED": "77", "LC_ALL": "C", "TZ": "Pacific/Kiritimati", "OMP_NUM_THREADS": "2"}
