@@ -18,7 +18,7 @@ from privhelpers.errors import DamagedArtifact
 
 ABOUT = "about/about.json"  # of all that was kept together
 TRAINED = (RECORDS, PRETRAINING, BASELINE, DPSGD)  # what makes the patients and the models
-NOT_COMPARED = ("profile", "pretrain")  # the latter: where a checkpoint of these settings comes from
+NOT_COMPARED = ("profile", "pretrain", "first_steps")  # they change no patient and no setting of a model
 NOTES = {
     "notes_sha256": f"{RECORDS}/heldout.jsonl",
     "train_notes_sha256": f"{RECORDS}/train.jsonl",
