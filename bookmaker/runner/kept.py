@@ -47,7 +47,7 @@ class Kept:
             "fingerprint": self.record["fingerprint"],
             "seed": self.record["parameters"]["seed"],
             "date": self.record["started"][:10],
-            "commit": self.about["commit"],
+            "commit": self.about["commit"] or "unknown",
             "machine": self.about["machine"],
         }
 
