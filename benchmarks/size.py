@@ -119,7 +119,7 @@ def keep(rows: dict[Key, dict], profile: str, root: Path) -> None:
     settings = parse_yaml((PARAMS / f"{profile}.yml").read_text(encoding="utf-8"))
     store = Store(root / FOLDER / "size", "size")
     kept = [{"size": size, "seed": seed} | row for (_, size, seed), row in rows.items()]
-    store.write_json("private_utility/size.json", kept)
+    store.write_json("luck_and_size/size.json", kept)
     about = {
         "command": "python benchmarks/size.py",
         "commit": commit(root),

@@ -49,6 +49,7 @@ _LAST = 6  # letters of a value that decide whether a text is searched for it
 _WORDS = (
     (r"^public$", "public checkpoint"),
     (r"best_nonprivate", "best non-private"),
+    (r"equal_use", "equally useful, no privacy"),
     (r"dp-eps-(?=\d)", "ε = "),
     (r"min_k_plus_plus", "Min-K%++"),
     (r"min_k", "Min-K%"),

@@ -22,7 +22,10 @@ ALL_MODELS = HEAD + 'models: list[str] = ["baseline"]  # every model\n'
 
 def runs(epsilons: int) -> int:
     """Return how many runs the chain has for so many budgets."""
-    return sum({"book": 1, "epsilon": epsilons, "model": 3 + epsilons}[step.per] for step in chain.CHAIN)
+    return sum(
+        {"book": 1, "epsilon": epsilons, "model": len(chain.MAKERS) + epsilons}[step.per]
+        for step in chain.CHAIN
+    )
 
 
 def _plain(step: chain.Step) -> tuple[str, list[str]]:

@@ -31,7 +31,7 @@ DEFENSES = "defenses"
 YOUR_MODEL = "your_model"
 
 # The runs that make the models which no epsilon names; every other model comes from DPSGD.
-MAKERS = {"public": PRETRAINING, "baseline": BASELINE, "best_nonprivate": BASELINE}
+MAKERS = {"public": PRETRAINING, "baseline": BASELINE, "best_nonprivate": BASELINE, "equal_use": UTILITY}
 EPSILON = "target_epsilon"
 PRETRAINED = "pretrained"  # a value of start_from, and the folder of that model
 PLANNED = ("profile", "model", "models")  # parameters that the plan fills in
@@ -73,7 +73,8 @@ CHAIN = (
     Step(DPSGD, after=(RECORDS, PRETRAINING), per="epsilon", priority=25, seconds=154),
     Step(BASELINE, after=(RECORDS, PRETRAINING), priority=20, seconds=295),
     Step(SHADOWS, after=(RECORDS, PRETRAINING), priority=15, seconds=375),
-    Step(UTILITY, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=15, seconds=248),
+    Step(UTILITY, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=15, seconds=60),
+    Step("luck_and_size", after=(RECORDS, PRETRAINING, BASELINE, DPSGD, UTILITY), priority=10, seconds=248),
     # Long ones that nothing waits for come before the short ones, which fill both cores to the end.
     Step("opacus", after=(RECORDS, PRETRAINING), priority=6, seconds=56),
     Step("attention_and_gradients", after=(RECORDS, PRETRAINING), priority=11, seconds=181),

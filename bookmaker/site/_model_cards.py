@@ -36,6 +36,7 @@ An AUC of the training set compares its notes with those of people held out; an 
 compares them with each other.
 """
 DIGITS, HASH = 4, 12  # of a number, and of a hash, which the manifest has in full
+TRAINED_ON = {"public": ("public.jsonl",), "baseline": ("train.jsonl",)}  # others: the whole hospital
 PEOPLE = {"member": "the training set", "control": "people held out"}
 
 
@@ -51,9 +52,15 @@ def _settings(model: str, run: dict[str, Any], runs: Results) -> str:
         return (
             f"DP-SGD with Adam, {spent['steps']} steps, learning rate {rate:g}, gradients clipped to {clip:g}"
         )
+    if model == "equal_use":
+        way = runs.equal_use
+        return (
+            f"AdamW, {way['steps']} steps in batches of {way['batch_size']} texts, learning rate "
+            f"{way['learning_rate']:g}, stopped at the usefulness of {in_words(way['as_useful_as'])}"
+        )
     prefix = "best_" if model == "best_nonprivate" else ""
     metrics = runs.pretraining if model == "public" else runs.fine_tuning[model]
-    batch = given["batch_size"] * given.get("accumulation_steps", 1)
+    batch = given[f"{prefix}batch_size"] * (1 if prefix else given.get("accumulation_steps", 1))
     return (
         f"AdamW, {len(metrics['log']['train_loss'])} epochs in batches of {batch} texts, learning rate "
         f"{given[prefix + 'learning_rate']:g}, weight decay {given[prefix + 'weight_decay']:g}"
@@ -132,11 +139,12 @@ def model_cards(root: Path, manifest: dict[str, Any]) -> str:
         run = manifest["runs"][rule]
         config = store.read_json(f"{place}/{folder}/config.json")
         weights = run["artifacts"][f"{folder}/model.safetensors"]
-        text = "public.jsonl" if model == "public" else "train.jsonl"
+        texts = TRAINED_ON.get(model, ("train.jsonl", "crowd.jsonl"))
+        read = ", ".join(f"`{text}`, SHA-256 `{data[text][:HASH]}...`" for text in texts)
         start = "random weights" if model == "public" else "the public checkpoint"
         facts = [
             ("architecture", _shape(config, runs.pretraining["parameters"])),
-            ("training data", f"`{text}`, SHA-256 `{data[text][:HASH]}...`"),
+            ("training data", read),
             ("training", f"from {start}; {_settings(model, run, runs)}; seed {run['parameters']['seed']}"),
             ("promise to a patient", _promise(model, runs)),
             ("weights", f"SHA-256 `{weights[:HASH]}...`"),

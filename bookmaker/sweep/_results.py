@@ -1,7 +1,7 @@
 """`results.parquet`: one row a measurement, the same columns for every sweep.
 
 profile, architecture, seed: the cell; patients, training and noise all follow the seed.
-model: public, baseline, best_nonprivate or dp-eps-<budget>.
+model: public, baseline, best_nonprivate, equal_use or dp-eps-<budget>.
 epsilon, delta: what the run spent (one patient added or removed, Poisson sampling, PLD); empty without DP.
 family, measure, arm: what was measured, on people trained on (member) or never (control).
 estimate, low, high, level, method: the estimate with its interval, clustered by `cluster`.

@@ -31,7 +31,7 @@ _CONTROL_SHADE = "#6d6d6d"
 
 
 def _is_model(name: str) -> bool:
-    return name in ("public", "baseline", "best_nonprivate") or style.epsilon_of(name) is not None
+    return style.is_model(name)
 
 
 def _row_label(row: str) -> str:

@@ -33,7 +33,7 @@ from privhelpers.text import in_words, inert, power_of_ten
 WIDTH, SHORT, TALL = 6.5, 2.9, 4.3  # inches
 
 NON_PRIVATE, PUBLIC, DP, ATTACK = "#3a3a3a", "#b2b2b2", "#0072b2", "#e07b00"
-_BEST_NON_PRIVATE = "#777777"
+_BEST_NON_PRIVATE, _EQUAL_USE = "#777777", "#94643a"
 CONTROL = "#262626"  # always hollow, hatched or dashed: never distinguished by color alone
 _DP_SHADES = mpl.colors.LinearSegmentedColormap.from_list("dp", ["#8fc3e3", "#0072b2", "#0a3566"])
 # Indigo, magenta, orange, amber: lightness and hue change together, so that neighbors differ in print, and
@@ -48,8 +48,15 @@ _KNOWN_MODELS = MappingProxyType(
         "public": (PUBLIC, "s"),
         "baseline": (NON_PRIVATE, "o"),
         "best_nonprivate": (_BEST_NON_PRIVATE, "^"),
+        "equal_use": (_EQUAL_USE, "D"),
     }
 )
+
+
+def is_model(name: str) -> bool:
+    """Return whether `name` is that of a model of the book, which has a color and a marker of its own."""
+    return name in _KNOWN_MODELS or epsilon_of(name) is not None
+
 
 _RC = {
     **sns.axes_style("ticks"),

@@ -29,6 +29,7 @@ HOMES = {
     "baseline": "fine_tuning/baseline",
     "best_nonprivate": "fine_tuning/best_nonprivate",
     "twin": "fine_tuning/twin",
+    "equal_use": "private_utility/equal_use",
 }
 PRETRAINED, SMOLLM2 = "pretrained", "smollm2-135m-instruct"  # a folder of the book's copy, and its content
 ORIGIN = f"{SMOLLM2}/origin.json"  # written last

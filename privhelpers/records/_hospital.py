@@ -46,6 +46,7 @@ class Records:
         train: notes of the patients to train on, canaries included, shuffled.
         validation: notes of other patients, for early stopping.
         heldout: notes of patients that no model ever sees: the control of every attack.
+        crowd: notes of the hospital's other patients, whom no attack asks about.
         canaries: planted ones and controls.
         names: every name in use, which public text must not contain.
     """
@@ -53,6 +54,7 @@ class Records:
     train: list[dict]
     validation: list[dict]
     heldout: list[dict]
+    crowd: list[dict]
     canaries: list[Canary]
     names: frozenset[str]
 
@@ -112,6 +114,18 @@ def _number(notes: list[dict], prefix: str) -> list[dict]:
     return [{"note_id": f"{prefix}{number:05d}", **note} for number, note in enumerate(notes)]
 
 
+def _group(
+    letter: str, patients: int, factory: PeopleFactory, hospital: Hospital, *habits: object
+) -> tuple[set[str], list[dict]]:
+    """Return the names and the notes of some patients, who are numbered after a letter."""
+    names, group = set(), []
+    for number in range(patients):
+        name, notes = _patient_notes(f"{letter}{number:05d}", factory, hospital, *habits)
+        names.add(name)
+        group += notes
+    return names, group
+
+
 def make_hospital_records(
     *,
     seed: int,
@@ -119,16 +133,18 @@ def make_hospital_records(
     validation_patients: int,
     heldout_patients: int,
     canaries_per_level: int,
+    crowd_patients: int = 0,
     report_share: float = 0.15,
     hospital: str = "private",
     stays: Stays = ONE_NOTE,
 ) -> Records:
-    """Make the records of one hospital; no identifier is used twice across its three groups.
+    """Make the records of one hospital; no identifier is used twice across its groups of patients.
 
     Args:
         seed: of everything; the same seed gives the same bytes on every machine and day.
         patients, validation_patients, heldout_patients: 1 or more each.
         canaries_per_level: planted canaries for each of 1, 2, 4, 8 and 16 copies; as many again are controls.
+        crowd_patients: further patients of the hospital, 0 or more; the other patients do not depend on them.
         report_share: share of notes in the report's templates, which carry identifiers, in (0, 1].
         hospital: "private"; "auxiliary" for tuning without touching the private one; or "referral", where
             the rare diseases come first. Each has its own drugs, wards, staff and phrases.
@@ -141,27 +157,24 @@ def make_hospital_records(
         patients=patients, validation_patients=validation_patients, heldout_patients=heldout_patients
     )
     canaries_per_level = validate.positive_int(SPACE // 100, canaries_per_level=canaries_per_level)
+    crowd_patients = validate.non_negative_int(crowd_patients=crowd_patients)
     report_share = validate.probability(report_share=report_share)
     validate.one_of(HOSPITALS, hospital=hospital)
     generator = rng.plain(seed, f"records/{hospital}")
     factory = PeopleFactory(generator)
-    groups, names = [], set()
-    for letter, count in (("p", patients), ("v", validation_patients), ("h", heldout_patients)):
-        group: list[dict] = []
-        for number in range(count):
-            name, notes = _patient_notes(
-                f"{letter}{number:05d}", factory, HOSPITALS[hospital], stays, report_share, generator
-            )
-            names.add(name)
-            group += notes
-        groups.append(group)
+    habits = HOSPITALS[hospital], stays, report_share, generator
+    sizes = {"p": patients, "v": validation_patients, "h": heldout_patients, "o": crowd_patients}
+    groups = {letter: _group(letter, size, factory, *habits) for letter, size in sizes.items()}
     canaries = make_canaries(per_level=canaries_per_level, factory=factory, seed=seed, hospital=hospital)
-    train = groups[0] + [canary.note() for canary in canaries for _ in range(canary.copies)]
-    rng.plain(seed, f"records/{hospital}/order").shuffle(train)
+    notes = {letter: of_group for letter, (_, of_group) in groups.items()}
+    notes["p"] += [canary.note() for canary in canaries for _ in range(canary.copies)]
+    rng.plain(seed, f"records/{hospital}/order").shuffle(notes["p"])
+    names = {canary.name for canary in canaries}.union(*(of_group for of_group, _ in groups.values()))
     return Records(
-        train=_number(train, "t"),
-        validation=_number(groups[1], "v"),
-        heldout=_number(groups[2], "h"),
+        train=_number(notes["p"], "t"),
+        validation=_number(notes["v"], "v"),
+        heldout=_number(notes["h"], "h"),
+        crowd=_number(notes["o"], "o"),
         canaries=canaries,
-        names=frozenset(names | {c.name for c in canaries}),
+        names=frozenset(names),
     )

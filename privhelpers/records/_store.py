@@ -12,7 +12,7 @@ from privhelpers.text import blank, normalize
 from privhelpers.validate import shown
 
 HOME = "synthetic_records"
-PARTS = ("train", "validation", "heldout")
+PARTS = ("train", "validation", "heldout", "crowd")
 
 
 def _checked(rows: Iterable[dict], name: str) -> list[dict]:
@@ -44,7 +44,7 @@ def write_records(store: Store, records: Records, public: Sequence[str]) -> None
 
 
 def read_notes(store: Store, part: str) -> list[dict]:
-    """Return the notes of `train`, `validation` or `heldout`."""
+    """Return the notes of `train`, `validation`, `heldout`, or `crowd`; see `Records`."""
     if part not in PARTS:
         raise InvalidParameter(f"part = {shown(part)}: must be one of {', '.join(PARTS)}")
     return store.read_jsonl(f"{HOME}/{part}.jsonl")

@@ -18,7 +18,7 @@ from privhelpers.errors import DamagedArtifact, InvalidParameter
 if TYPE_CHECKING:
     from spacy.language import Language
 
-NOT_PRIVATE = ("public", "baseline", "best_nonprivate")
+NOT_PRIVATE = ("public", "baseline", "best_nonprivate", "equal_use")
 EXTRACTION, MEMORIZATION, MEMBERSHIP = "extraction", "memorization", "membership_inference"
 TRAINING, SHADOWS = "private_training", "shadow_models"
 _FILES = {  # what a page quotes with its source: the chapter and the file of each model's run
@@ -91,13 +91,26 @@ class Results:
         return self.store.read_json("comparison/summary.json")["models"]
 
     @cached_property
+    def _utility(self) -> dict[str, dict]:
+        return self.store.read_json("private_utility/utility.json")
+
+    @property
+    def equal_use(self) -> dict:
+        """The model without privacy that is as useful as a private one: how, and how long, it trained.
+
+        Its keys: `as_useful_as`, a private model; `reached`, whether it got there; `steps`, `epochs`,
+        `batch_size`, `learning_rate`, and its `perplexity`.
+        """
+        return self._utility["equal_use"]
+
+    @cached_property
     def measured(self) -> pd.DataFrame:
         """All measurements that the comparison read: one row a model, measure and arm, see `COLUMNS`."""
         return pd.DataFrame(self.store.read_jsonl("comparison/measurements.jsonl"))
 
-    @cached_property
+    @property
     def _drugs(self) -> dict[str, dict]:
-        return self.store.read_json("private_utility/utility.json")["drugs"]
+        return self._utility["drugs"]
 
     @cached_property
     def drug_task(self) -> pd.DataFrame:

@@ -22,7 +22,7 @@ def jobs(root):
     return {job.rule: job for job in plan.jobs(root, "toy")}
 
 
-MODELS = ["public", "baseline", "best_nonprivate", "dp-eps-0.5", "dp-eps-8"]
+MODELS = ["public", "baseline", "best_nonprivate", "equal_use", "dp-eps-0.5", "dp-eps-8"]
 
 
 def test_every_run_is_planned_once(jobs):

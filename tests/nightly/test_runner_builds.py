@@ -114,7 +114,7 @@ def test_what_a_build_leaves(chain):
     folder = root / "runs/toy/artifacts/private_training/dp-eps-8"
     assert private["artifacts"] == {"m.json": (folder / "m.json.sha256").read_text().split()[0]}
     assert json.loads((folder / "m.json").read_text()) == {"epsilon": 8.0}
-    models = ["public", "baseline", "best_nonprivate", "dp-eps-8"]
+    models = ["public", "baseline", "best_nonprivate", "equal_use", "dp-eps-8"]
     assert list(json.loads((root / "runs/toy/summary.json").read_text())["models"]) == sorted(models)
     notebook = nbformat.read(root / "runs/toy/notebooks/private_training/dp-eps-8.ipynb", as_version=4)
     (injected,) = [c for c in notebook.cells if "injected-parameters" in c.metadata.get("tags", [])]

@@ -21,7 +21,7 @@ from privhelpers.text import in_words
 
 pytestmark = pytest.mark.chain
 
-MODELS = ["public", "baseline", "best_nonprivate", "dp-eps-1", "dp-eps-8"]
+MODELS = ["public", "baseline", "best_nonprivate", "equal_use", "dp-eps-1", "dp-eps-8"]
 KEYS = {
     *(
         "epsilon",

@@ -39,7 +39,7 @@ def root(tmp_path, monkeypatch):
 @pytest.fixture
 def page(root):
     """Run the cells on size, after the page's imports; return its variables and what it told."""
-    source = notebooks.read(chain.source(ROOT, "private_utility"))
+    source = notebooks.read(chain.source(ROOT, "luck_and_size"))
     code = [cell for cell in source.cells if cell.cell_type == "code"]
     chosen = [*code[:2], *(c for c in code if c.id.startswith(("size-", "kept-size")))]
     assert len(chosen) == 9
@@ -176,9 +176,9 @@ def test_without_the_kept_run_or_with_other_bytes_the_page_stops(size, root, pag
     with pytest.raises(MissingArtifact, match="reference/size: nothing is kept"):
         page()
     kept(size, root, [RISING, STEEPER], [LEVEL, LEVEL])
-    file = root / "reference" / "size" / "private_utility" / "size.json"
+    file = root / "reference" / "size" / "luck_and_size" / "size.json"
     file.write_bytes(file.read_bytes().replace(b"0.58", b"0.85"))
-    with pytest.raises(DamagedArtifact, match=r"private_utility/size\.json"):
+    with pytest.raises(DamagedArtifact, match=r"luck_and_size/size\.json"):
         page()
 
 

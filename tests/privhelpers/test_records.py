@@ -33,8 +33,14 @@ from privhelpers.records import (
 from privhelpers.records._canaries import LEVELS, SPACE, make_canaries
 from privhelpers.records._identifiers import PeopleFactory
 
-SIZES = {"patients": 300, "validation_patients": 60, "heldout_patients": 300, "canaries_per_level": 6}
-GROUPS = ("train", "validation", "heldout")
+SIZES = {
+    "patients": 300,
+    "validation_patients": 60,
+    "heldout_patients": 300,
+    "canaries_per_level": 6,
+    "crowd_patients": 200,
+}
+GROUPS = ("train", "validation", "heldout", "crowd")
 ROOT = Path(__file__).parents[2]
 NAME = re.compile(r"\b[A-Z][A-Za-z]+ [A-Z]\. [A-Z][A-Za-z]+")
 BAD = "Call " + "-".join(("212", "736", "5000"))
@@ -222,7 +228,7 @@ def test_records_come_back_as_written(store, records, public):
     assert read_public(store) == public
 
 
-@pytest.mark.parametrize("place", ["train", "validation", "heldout", "canaries", "public"])
+@pytest.mark.parametrize("place", [*GROUPS, "canaries", "public"])
 def test_one_unsafe_number_leaves_nothing_on_disk(store, records, public, place):
     public = public[:50]
     if place == "public":
