@@ -68,7 +68,7 @@ CHAIN = (
     *(Step(slug) for slug in ALONE),
     Step("gradient_inversion", seconds=68),
     Step(RECORDS, priority=40),
-    Step(PRETRAINING, after=(RECORDS,), priority=35, seconds=171),
+    Step(PRETRAINING, after=(RECORDS,), priority=35, seconds=26),
     # Then what most other runs wait for, the longest way to the end first.
     Step(DPSGD, after=(RECORDS, PRETRAINING), per="epsilon", priority=25, seconds=154),
     Step(BASELINE, after=(RECORDS, PRETRAINING), priority=20, seconds=295),

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from bookmaker.runner import files
-from bookmaker.runner.chain import BASELINE, DPSGD, PRETRAINING, RECORDS
+from bookmaker.runner.chain import DPSGD, MAKERS, RECORDS
 from bookmaker.runner.fingerprint import KEPT_RESULTS, PAGE, RECORD, STUDY
 from privhelpers.artifacts import Store, first_difference, parse_json, read_sealed, seal_of, sha256_of
 from privhelpers.errors import DamagedArtifact
 
 ABOUT = "about/about.json"  # of all that was kept together
-TRAINED = (RECORDS, PRETRAINING, BASELINE, DPSGD)  # what makes the patients and the models
-NOT_COMPARED = ("profile", "pretrain")  # the latter: where a checkpoint of these settings comes from
+TRAINED = (RECORDS, DPSGD, *MAKERS.values())  # what makes the patients and the models
+NOT_COMPARED = ("profile", "pretrain", "first_steps")  # they change no patient and no setting of a model
 NOTES = {
     "notes_sha256": f"{RECORDS}/heldout.jsonl",
     "train_notes_sha256": f"{RECORDS}/train.jsonl",
@@ -47,7 +47,7 @@ class Kept:
             "fingerprint": self.record["fingerprint"],
             "seed": self.record["parameters"]["seed"],
             "date": self.record["started"][:10],
-            "commit": self.about["commit"],
+            "commit": self.about["commit"] or "unknown",
             "machine": self.about["machine"],
         }
 

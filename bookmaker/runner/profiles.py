@@ -134,7 +134,10 @@ def _kept(value: Any, file: str) -> tuple[str, ...]:
 
 
 def _extended(root: Path, given: dict[str, Any], file: str) -> dict[str, Any]:
-    """Return what a profile says over what the one that it extends says."""
+    """Return what a profile says over what the one that it extends says.
+
+    A chapter whose values it changes is no longer kept, unless it says itself which ones are.
+    """
     if EXTENDS not in given:
         return given
     base = given[EXTENDS]
@@ -148,6 +151,8 @@ def _extended(root: Path, given: dict[str, Any], file: str) -> dict[str, Any]:
         raise InvalidParameter(f"{file}, {EXTENDS} = {base}: extends {merged[EXTENDS]} itself; name that one")
     for section, values in given.items():
         merged[section] = merged.get(section, {}) | values if isinstance(values, dict) else values
+    if KEPT in merged and KEPT not in given:
+        merged[KEPT] = [slug for slug in _kept(merged[KEPT], other) if slug not in given]
     return merged
 
 

@@ -246,3 +246,32 @@ def test_two_cells_of_a_sweep_run_in_one_schedule(tmp_path):
     assert done.returncode == 0 and all((root / target).is_file() for target in wanted), done.stderr
     again = toy_chain.python(root, script)
     assert again.returncode == 0 and started(again) == []
+
+
+def test_a_kept_chapter_runs_nothing_and_other_notes_stop_the_build(tmp_path):
+    root = toy_chain.build(tmp_path / "book")
+    head, write = toy_chain.HEAD, toy_chain.WRITE
+    notes = (
+        'for part in ("train", "heldout", "public"):\n'
+        '    store.write_jsonl(f"synthetic_records/{part}.jsonl", [{"text": part}])'
+    )
+    toy_chain.write_notebook(root / f"notebooks/{RECORDS}.ipynb", head, [write, notes])
+    shadows = 'store.write_json("shadow_models/s.json", {"n": 16})'
+    toy_chain.write_notebook(root / "notebooks/shadow_models.ipynb", head, [write, shadows])
+    (root / "params/course.yml").write_text(f"kept: [shadow_models]\n{toy_chain.PROFILE}")
+    (root / "params/study.yml").write_text("extends: course\nkept: []\n")
+
+    def until(profile, run):
+        return toy_chain.call(root, "book", "--profile", profile, "--until", run)
+
+    made = until("study", "shadow_models")
+    assert started(made) == [RECORDS, PRETRAINING, "shadow_models"], made.stderr
+    assert toy_chain.call(root, "reference", "--profile", "study").returncode == 0
+    taken = until("course", "shadow_models")
+    assert taken.returncode == 0 and started(taken) == [] and "1 chapter from kept runs" in taken.stderr
+    attacked = until("course", "membership_inference_baseline")
+    assert started(attacked) == [RECORDS, PRETRAINING, "fine_tuning", "membership_inference baseline"]
+    set_last_cell(root, RECORDS, notes.replace("part}]", "part * 2}]"))
+    other = until("course", "membership_inference_baseline")
+    assert other.returncode == 1 and "would show other patients" in other.stderr
+    assert started(other) == [RECORDS]
