@@ -114,20 +114,24 @@ class TokenScores:
 class _TokenLosses(torch.autograd.Function):
     """Cross entropy of every position whose gradient is made in the buffer of its own forward pass.
 
-    The vocabulary is the widest axis of a small model, so three fresh tensors of that width a step, which
-    the library version allocates, cost more than the arithmetic. One backward pass only.
+    The vocabulary is the widest axis of a small model, so each exponential and each fresh tensor of that
+    width counts: there is one of both, the probabilities. One backward pass only.
     """
 
     @staticmethod
     def forward(ctx, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        log_p = torch.log_softmax(logits, -1)
-        ctx.log_p, ctx.index = log_p, targets.clamp_min(0)[..., None]
-        return -log_p.gather(-1, ctx.index)[..., 0]
+        p, index = torch.softmax(logits, -1), targets.clamp_min(0)[..., None]
+        ctx.p, ctx.index = p, index
+        asked = p.gather(-1, index)[..., 0]
+        losses = -asked.log()
+        lost = asked < torch.finfo(p.dtype).tiny  # has too few digits, or none: a NaN stays one
+        if lost.any():
+            losses[lost] = -torch.log_softmax(logits[lost], -1).gather(-1, index[lost])[..., 0]
+        return losses
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
-        p = ctx.log_p.exp_()
-        ctx.log_p = None
+        p, ctx.p = ctx.p, None
         p.scatter_add_(-1, ctx.index, torch.full_like(gradient, -1.0)[..., None])
         return p.mul_(gradient[..., None]), None
 

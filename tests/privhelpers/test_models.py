@@ -64,6 +64,20 @@ def test_models_that_are_built_or_loaded_have_the_fast_activation(tokenizer, tmp
         assert not set(kinds) & set(SLOW_ACTIVATIONS)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_the_loss_of_a_token_that_is_all_but_impossible_keeps_its_digits(dtype):
+    logits = (60 * torch.randn(4, 9, 50, dtype=dtype)).requires_grad_()
+    labels = torch.randint(50, (4, 9))
+    ours = models.row_losses(logits, labels, shift=False)
+    theirs = functional.cross_entropy(logits.transpose(1, 2), labels, reduction="none").mean(1)
+    assert theirs.max() > 100
+    torch.testing.assert_close(ours, theirs)
+    slopes = [torch.autograd.grad(each.sum(), logits)[0] for each in (ours, theirs)]
+    torch.testing.assert_close(*slopes)
+    logits.data[0, 0, 0] = torch.nan
+    assert models.row_losses(logits, labels, shift=False).isnan().tolist() == [True, False, False, False]
+
+
 @pytest.mark.parametrize("name", ["micro-gpt2", "micro-llama"])
 def test_seed_decides_the_weights(tokenizer, name):
     torch.manual_seed(5)
