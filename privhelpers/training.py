@@ -200,8 +200,9 @@ class _Objective:
             hidden = [self.masking(row, self.masks) for row in rows]
             return masked_losses(self.model, padded(hidden, self.pad_id))
         ids, labels = to_batch(rows, self.pad_id)
-        logits = self.model(input_ids=ids.to(self.model.device), use_cache=False).logits
-        return row_losses(logits, labels.to(self.model.device))
+        # A causal model's last token predicts nothing, so it is not read.
+        logits = self.model(input_ids=ids[:, :-1].to(self.model.device), use_cache=False).logits
+        return row_losses(logits, labels[:, 1:].to(self.model.device), shift=False)
 
 
 def _one_epoch(objective: _Objective, rows, settings, shuffler, stepper, bar) -> float:

@@ -14,12 +14,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
-from transformers.activations import NewGELUActivation
 from transformers.pytorch_utils import Conv1D
 
 from privhelpers.dpsgd._contributions import sum_dtype
 from privhelpers.dpsgd._recorder import Recorder
 from privhelpers.errors import UnsupportedModel
+from privhelpers.models.activation import SLOW_ACTIVATIONS, tanh_gelu
 from privhelpers.models.precision import layer_precision
 
 
@@ -249,8 +249,8 @@ def owners(model: nn.Module) -> list[nn.Module]:
 
 
 def slow_activations(model: nn.Module) -> list[nn.Module]:
-    """Return the activations of GPT-2, which eight kernels compute; while recording, one does the same."""
-    return [module for module in model.modules() if type(module) is NewGELUActivation]
+    """Return the activations that have a faster form, which takes their place while recording."""
+    return [module for module in model.modules() if type(module) in SLOW_ACTIVATIONS]
 
 
 def _on_copies(module: nn.Module, recorder: Recorder, forward):
@@ -312,8 +312,8 @@ def _checked(module: nn.Module, recorder: Recorder, forward):
 
 
 def _recorded_forward(module: nn.Module, recorder: Recorder):
-    if type(module) is NewGELUActivation:
-        return lambda value: functional.gelu(value, approximate="tanh")
+    if type(module) in SLOW_ACTIVATIONS:
+        return tanh_gelu
     function = FUNCTIONS.get(type(module), _Multiply if isinstance(module, nn.Linear) else None)
     if function is None:
         return _on_copies(module, recorder, module.forward)

@@ -65,6 +65,7 @@ LAYERS = {
     "transformers.activations": (
         *("GELUActivation", "GELUTanh", "NewGELUActivation", "ReLUSquaredActivation", "SiLUActivation"),
     ),
+    "privhelpers.models.activation": ("TanhGELU",),
     "transformers.pytorch_utils": ("Conv1D",),
     "peft.peft_model": ("PeftModel", "PeftModelForCausalLM"),
     "peft.tuners.lora.model": ("LoraModel",),

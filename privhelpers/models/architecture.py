@@ -31,6 +31,7 @@ from privhelpers import rng
 from privhelpers.errors import InvalidParameter, MissingArtifact, PrivHelpersError, UnsupportedModel
 from privhelpers.models._direction import require_causal
 from privhelpers.models._folder import called, check_folder, listed
+from privhelpers.models.activation import with_fast_activations
 from privhelpers.models.encoding import end_id
 from privhelpers.text import quoted
 from privhelpers.validate import shown
@@ -99,7 +100,8 @@ def build(
     ends = {"bos_token_id": end_id(tokenizer), "eos_token_id": end_id(tokenizer)}
     make, config = _llama(shape, dropout) if shape.key_value_heads else _gpt2(shape, dropout)
     with rng.torch_seeded(rng.derive(seed, "initial weights")):
-        return make(config(vocab_size=len(tokenizer), **ends)).to(preferred_device())
+        model = make(config(vocab_size=len(tokenizer), **ends))
+    return with_fast_activations(model).to(preferred_device())
 
 
 def _gpt2(shape: Shape, dropout: float) -> tuple[type, Callable[..., GPT2Config]]:
@@ -243,7 +245,7 @@ def read_model(source: str | Path, kind: type, *, dropout: float | None = None) 
                 f"{called(folder.name)}: {quoted(name)} contains whole numbers, but is a weight; "
                 "save the model again"
             )
-    return model
+    return with_fast_activations(model)
 
 
 def read_tokenizer(source: str | Path) -> PreTrainedTokenizerBase:

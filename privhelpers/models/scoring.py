@@ -114,20 +114,24 @@ class TokenScores:
 class _TokenLosses(torch.autograd.Function):
     """Cross entropy of every position whose gradient is made in the buffer of its own forward pass.
 
-    The vocabulary is the widest axis of a small model, so three fresh tensors of that width a step, which
-    the library version allocates, cost more than the arithmetic. One backward pass only.
+    The vocabulary is the widest axis of a small model, so each exponential and each fresh tensor of that
+    width counts: there is one of both, the probabilities. One backward pass only.
     """
 
     @staticmethod
     def forward(ctx, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        log_p = torch.log_softmax(logits, -1)
-        ctx.log_p, ctx.index = log_p, targets.clamp_min(0)[..., None]
-        return -log_p.gather(-1, ctx.index)[..., 0]
+        p, index = torch.softmax(logits, -1), targets.clamp_min(0)[..., None]
+        ctx.p, ctx.index = p, index
+        asked = p.gather(-1, index)[..., 0]
+        losses = -asked.log()
+        lost = asked < torch.finfo(p.dtype).tiny  # has too few digits, or none: a NaN stays one
+        if lost.any():
+            losses[lost] = -torch.log_softmax(logits[lost], -1).gather(-1, index[lost])[..., 0]
+        return losses
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
-        p = ctx.log_p.exp_()
-        ctx.log_p = None
+        p, ctx.p = ctx.p, None
         p.scatter_add_(-1, ctx.index, torch.full_like(gradient, -1.0)[..., None])
         return p.mul_(gradient[..., None]), None
 
@@ -187,13 +191,16 @@ def _rows(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: Seq
 def _passes(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, rows: Rows, batch_size: int
 ) -> Iterator[tuple[list[int], torch.Tensor, torch.Tensor, torch.Tensor]]:
-    """Yield places, ids, labels and logits of batches of similar length, the model in evaluation mode."""
+    """Yield places, targets, their labels and logits of batches of similar length, [rows, length - 1].
+
+    The model is in evaluation mode. It is causal, so the last token, which predicts nothing, is not read.
+    """
     batch_size = validate.positive_int(batch_size=batch_size)
     with evaluating(model):
         for chosen in batches_by_length(rows.ids, batch_size):
             ids, labels = to_batch([rows.ids[i] for i in chosen], end_id(tokenizer))
             ids, labels = ids.to(model.device), labels.to(model.device)
-            yield chosen, ids, labels, model(input_ids=ids, use_cache=False).logits
+            yield chosen, ids[:, 1:], labels[:, 1:], model(input_ids=ids[:, :-1], use_cache=False).logits
 
 
 @torch.inference_mode()
@@ -208,7 +215,7 @@ def score(
     rows = _rows(model, tokenizer, texts)
     losses = np.zeros(len(rows))
     for chosen, _, labels, logits in _passes(model, tokenizer, rows, batch_size):
-        losses[chosen] = row_losses(logits, labels).double().cpu().numpy()
+        losses[chosen] = row_losses(logits, labels, shift=False).double().cpu().numpy()
     return Scores(losses, np.array([len(row) - 1 for row in rows.ids]), rows.truncated)
 
 
@@ -276,8 +283,8 @@ def score_tokens(
     """
     rows = _rows(model, tokenizer, texts)
     answers_by_text: list[np.ndarray] = [np.empty(0)] * len(rows)
-    for chosen, ids, _, logits in _passes(model, tokenizer, rows, batch_size):
-        answers = token_answers(logits[:, :-1], ids[:, 1:]).double().cpu().numpy()
+    for chosen, targets, _, logits in _passes(model, tokenizer, rows, batch_size):
+        answers = token_answers(logits, targets).double().cpu().numpy()
         for row, number in zip(answers, chosen, strict=True):
             answers_by_text[number] = row[: len(rows.ids[number]) - 1]
     bounds = token_bounds(tokenizer, texts, rows) if rows.truncated else None

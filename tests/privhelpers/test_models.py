@@ -5,11 +5,14 @@ import math
 import numpy as np
 import pytest
 import torch
+from torch.func import grad, vmap
+from torch.nn import functional
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from privhelpers import artifacts, models
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact, UnsupportedModel
 from privhelpers.models import precision
+from privhelpers.models.activation import SLOW_ACTIVATIONS, TanhGELU, tanh_gelu
 from privhelpers.models.adapters import with_adapters
 from privhelpers.models.repeatable import repeatable_on
 
@@ -30,6 +33,49 @@ def test_every_text_survives_the_tokenizer(tokenizer):
     for text in (*TEXTS, "naïve ☤ \t\n 日本", "<|endoftext", "(212) 555-0123"):
         assert tokenizer.decode(tokenizer(text, add_special_tokens=False)["input_ids"]) == text
     assert tokenizer.tokenize("SYN-1234567")[-7:] == list("1234567"), "a token for each digit"
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_the_fast_activation_is_the_librarys_in_value_and_slope(dtype):
+    value = torch.linspace(-12, 12, 2001, dtype=dtype, requires_grad=True)
+    weight = torch.randn(2001, dtype=dtype)
+    ours, theirs = tanh_gelu(value), functional.gelu(value, approximate="tanh")
+    slopes = [torch.autograd.grad((weight * each).sum(), value)[0] for each in (ours, theirs)]
+    with torch.no_grad():
+        torch.testing.assert_close(tanh_gelu(value), ours)
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=2e-6)
+    torch.testing.assert_close(*slopes, rtol=1e-5, atol=2e-5)
+
+
+def test_the_fast_activation_is_differentiated_twice_and_row_by_row():
+    value = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(tanh_gelu, value)
+    assert torch.autograd.gradgradcheck(tanh_gelu, value)
+    rows = vmap(grad(lambda row: tanh_gelu(row).square().sum()))(value.detach())
+    torch.testing.assert_close(rows, torch.autograd.grad(tanh_gelu(value).square().sum(), value)[0])
+
+
+def test_models_that_are_built_or_loaded_have_the_fast_activation(tokenizer, tmp_path):
+    own = GPT2LMHeadModel(GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=2, n_head=2))
+    models.save(own, tokenizer, tmp_path / "own")
+    for net in (models.build("micro-gpt2", tokenizer, seed=0), models.load(tmp_path / "own")[0]):
+        kinds = [type(module) for module in net.modules()]
+        assert kinds.count(TanhGELU) == 2
+        assert not set(kinds) & set(SLOW_ACTIVATIONS)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_the_loss_of_a_token_that_is_all_but_impossible_keeps_its_digits(dtype):
+    logits = (60 * torch.randn(4, 9, 50, dtype=dtype)).requires_grad_()
+    labels = torch.randint(50, (4, 9))
+    ours = models.row_losses(logits, labels, shift=False)
+    theirs = functional.cross_entropy(logits.transpose(1, 2), labels, reduction="none").mean(1)
+    assert theirs.max() > 100
+    torch.testing.assert_close(ours, theirs)
+    slopes = [torch.autograd.grad(each.sum(), logits)[0] for each in (ours, theirs)]
+    torch.testing.assert_close(*slopes)
+    logits.data[0, 0, 0] = torch.nan
+    assert models.row_losses(logits, labels, shift=False).isnan().tolist() == [True, False, False, False]
 
 
 @pytest.mark.parametrize("name", ["micro-gpt2", "micro-llama"])
