@@ -39,10 +39,11 @@ class _TanhGELU(torch.autograd.Function):
         value, gate = ctx.saved_tensors
         if torch.is_grad_enabled():  # someone differentiates once more: the library knows how
             return torch.ops.aten.gelu_backward(gradient, value, approximate="tanh")
-        # gate + gate * (1 - gate) * value * d(2u)/d(value), in one piece of memory
+        # gate + gate * (1 - gate) * value * d(2u)/d(value), with few passes over the memory; torch.func.vmap
+        # knows no `out=`, and the gradient may have an axis that the value lacks
         slope = _square(value, 3 * _CUBIC).mul_(value)
         slope.addcmul_(slope, gate, value=-1.0)
-        return torch.addcmul(gate, gate, slope, out=slope).mul_(gradient)
+        return gradient * torch.addcmul(gate, gate, slope)
 
 
 def _gate(value: torch.Tensor) -> torch.Tensor:

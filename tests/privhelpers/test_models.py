@@ -51,8 +51,11 @@ def test_the_fast_activation_is_differentiated_twice_and_row_by_row():
     value = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(tanh_gelu, value)
     assert torch.autograd.gradgradcheck(tanh_gelu, value)
+    whole = torch.autograd.grad(tanh_gelu(value).square().sum(), value)[0]
     rows = vmap(grad(lambda row: tanh_gelu(row).square().sum()))(value.detach())
-    torch.testing.assert_close(rows, torch.autograd.grad(tanh_gelu(value).square().sum(), value)[0])
+    torch.testing.assert_close(rows, whole)
+    mapped = vmap(tanh_gelu)(value).square().sum()
+    torch.testing.assert_close(torch.autograd.grad(mapped, value)[0], whole)
 
 
 def test_models_that_are_built_or_loaded_have_the_fast_activation(tokenizer, tmp_path):
