@@ -178,7 +178,7 @@ QUESTIONS = {
     "how to choose epsilon": "private_utility",
     "Renyi accountant": "renyi_accounting",
     "clip gradients per sample": "dpsgd_step",
-    "LoRA": "private_utility",
+    "LoRA": "luck_and_size",
     "extract phone number": "extraction",
     "canary exposure": "memorization",
     "membership inference attack": "membership_inference",
