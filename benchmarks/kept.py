@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
+from bookmaker.runner.fingerprint import commit, machine, versions
 from bookmaker.runner.run import KEEP_MEMORY, THREAD_VARIABLES
 from privhelpers.artifacts import Store
 from privhelpers.results.reference import FOLDER
@@ -58,6 +59,20 @@ def go_on(path: Path, keys: Iterable[Key], measure: Callable[[Key], dict], title
 def made_with() -> str:
     """Return what a measurement ran with, in a line."""
     return f"Python {platform.python_version()}, numpy {np.__version__}, {platform.machine()}."
+
+
+def about(command: str, rows: list[dict], parameters: dict) -> dict:
+    """Return how rows with a `date` and `cpu_seconds` were measured, for the page that shows them."""
+    return {
+        "command": command,
+        "commit": commit(ROOT),
+        "date": max(row["date"] for row in rows),
+        "machine": machine(),
+        "cpu_seconds": round(sum(row["cpu_seconds"] for row in rows), 1),
+        "runs": len(rows),
+        "versions": versions(),
+        "parameters": parameters,
+    }
 
 
 def keep(name: str, numbers: dict, root: Path = ROOT) -> None:

@@ -14,10 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from kept import Key, go_on, options_of
+from kept import Key, about, go_on, options_of
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from bookmaker.runner.fingerprint import commit, machine, versions
 from privhelpers import models, records, stats, training
 from privhelpers.artifacts import Store, parse_yaml
 from privhelpers.attacks import canaries
@@ -120,18 +119,8 @@ def keep(rows: dict[Key, dict], profile: str, root: Path) -> None:
     store = Store(root / FOLDER / "size", "size")
     kept = [{"size": size, "seed": seed} | row for (_, size, seed), row in rows.items()]
     store.write_json("luck_and_size/size.json", kept)
-    about = {
-        "command": "python benchmarks/size.py",
-        "commit": commit(root),
-        "date": max(row["date"] for row in kept),
-        "machine": machine(),
-        "cpu_seconds": round(sum(row["cpu_seconds"] for row in kept), 1),
-        "runs": len(kept),
-        "versions": versions(),
-        "parameters": {chapter: settings[chapter] for chapter in CHAPTERS}
-        | {"canaries": {"least_copies": MANY}},
-    }
-    store.write_json(ABOUT, about)
+    asked = {chapter: settings[chapter] for chapter in CHAPTERS} | {"canaries": {"least_copies": MANY}}
+    store.write_json(ABOUT, about("python benchmarks/size.py", kept, asked))
 
 
 def main() -> None:

@@ -15,10 +15,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from kept import ROOT, Key, go_on, options_of
+from kept import ROOT, Key, about, go_on, options_of
 from sklearn.metrics import f1_score
 
-from bookmaker.runner.fingerprint import commit, machine, versions
 from privhelpers import artifacts, dpsgd, models, records, training
 from privhelpers.attacks.attributes import candidate_table
 from privhelpers.results.reference import ABOUT, FOLDER
@@ -104,8 +103,7 @@ def measure(key: Key) -> dict:
     start = time.process_time()
     trained = train(trial, hospital, net, tokenizer)
     seconds = time.process_time() - start
-    starts = [n["text"][: n["text"].index(n["medication"])].rstrip() for n in hospital.heldout]
-    given = [DRUGS.index(n["medication"]) for n in hospital.heldout]
+    starts, given = records.drug_questions(hospital.heldout)
     said = candidate_table(net, tokenizer, starts, DRUGS, batch_size=64).argmax(1)
     macro_f1 = f1_score(given, said, labels=range(len(DRUGS)), average="macro", zero_division=0)
     scores = models.score(net, tokenizer, [note["text"] for note in hospital.heldout])
@@ -118,7 +116,7 @@ def measure(key: Key) -> dict:
     }
 
 
-def floor(given: list[int]) -> float:
+def floor(given: np.ndarray) -> float:
     """Return the macro-F1 of always naming the most frequent drug."""
     usual = np.full(len(given), np.bincount(given).argmax())
     return f1_score(given, usual, labels=range(len(DRUGS)), average="macro", zero_division=0)
@@ -129,17 +127,8 @@ def keep(rows: dict[Key, dict], root: Path) -> None:
     store = artifacts.Store(root / FOLDER / "search", "search")
     trials = [asdict(Trial(*key)) | row for key, row in rows.items()]
     store.write_json("luck_and_size/trials.json", trials)
-    about = {
-        "command": "python benchmarks/tune.py",
-        "commit": commit(root),
-        "date": max(row["date"] for row in trials),
-        "machine": machine(),
-        "cpu_seconds": sum(row["cpu_seconds"] for row in trials),
-        "runs": len(trials),
-        "versions": versions(),
-        "parameters": {"delta": DELTA, "held_out_patients": HELD_OUT},
-    }
-    store.write_json(ABOUT, about)
+    asked = {"delta": DELTA, "held_out_patients": HELD_OUT}
+    store.write_json(ABOUT, about("python benchmarks/tune.py", trials, asked))
 
 
 def main() -> None:

@@ -18,6 +18,7 @@ from privhelpers.records._notes import Field, render
 from privhelpers.records._public import annotate_public, make_public_corpus
 from privhelpers.records._store import (
     by_patient,
+    drug_questions,
     read_canaries,
     read_notes,
     read_public,

@@ -3,11 +3,14 @@
 import json
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from privhelpers.artifacts import Store
 from privhelpers.errors import InvalidParameter
 from privhelpers.records._canaries import DIGITS, SPACE
 from privhelpers.records._hospital import Records
 from privhelpers.records._identifiers import refuse_unsafe
+from privhelpers.records._vocabulary import MEDICATIONS
 from privhelpers.text import blank, normalize
 from privhelpers.validate import shown
 
@@ -48,6 +51,21 @@ def read_notes(store: Store, part: str) -> list[dict]:
     if part not in PARTS:
         raise InvalidParameter(f"part = {shown(part)}: must be one of {', '.join(PARTS)}")
     return store.read_jsonl(f"{HOME}/{part}.jsonl")
+
+
+def drug_questions(notes: Sequence[dict]) -> tuple[list[str], np.ndarray]:
+    """Return each note up to the name of its drug, and the drug's number among `MEDICATIONS`.
+
+    In a note the drug follows the diagnosis, so the beginning is a question and the drug is its answer.
+
+    Args:
+        notes: none of a canary, which names no drug.
+
+    Returns:
+        The beginnings, without a blank at the end, and an array of the same length.
+    """
+    starts = [note["text"][: note["text"].index(note["medication"])].rstrip() for note in notes]
+    return starts, np.array([MEDICATIONS.index(note["medication"]) for note in notes])
 
 
 def read_public(store: Store) -> list[str]:

@@ -12,6 +12,7 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from scipy import stats
 
@@ -19,9 +20,11 @@ from privhelpers.artifacts import Store
 from privhelpers.errors import InvalidParameter, UnsafeIdentifier
 from privhelpers.records import (
     SPACE_BITS,
+    MEDICATIONS,
     Stays,
     annotate_public,
     by_patient,
+    drug_questions,
     make_hospital_records,
     make_public_corpus,
     read_canaries,
@@ -98,6 +101,14 @@ def test_the_same_seed_gives_the_same_bytes_under_another_hash_seed_locale_and_t
     other, torch_loaded = done.stdout.split()
     assert other == digest(11) != digest(12)
     assert torch_loaded == "False"
+
+
+def test_drug_question_ends_where_the_drug_is_said_and_names_its_diagnosis(records):
+    starts, given = drug_questions(records.heldout)
+    for note, start, number in zip(records.heldout, starts, given, strict=True):
+        assert note["text"].startswith(f"{start} {MEDICATIONS[number]}")
+        assert note["condition"] in start
+    assert len(np.unique(given)) > 1
 
 
 def test_the_split_is_by_patient_and_no_two_share_an_identifier(records):
