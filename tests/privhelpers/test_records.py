@@ -19,8 +19,8 @@ from scipy import stats
 from privhelpers.artifacts import Store
 from privhelpers.errors import InvalidParameter, UnsafeIdentifier
 from privhelpers.records import (
-    SPACE_BITS,
     MEDICATIONS,
+    SPACE_BITS,
     Stays,
     annotate_public,
     by_patient,
