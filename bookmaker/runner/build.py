@@ -140,12 +140,12 @@ def _prepare(root: Path, plan: list[Job]) -> None:
 
 
 def _tell_kept(plan: list[Job]) -> None:
-    """Say how many chapters come from kept runs, and which of these were made by older code."""
+    """Say how many runs are kept ones, and which of these were made by older code."""
     taken = [job for job in plan if job.kept]
     if taken:
         dates = sorted({job.kept.source["date"] for job in taken})
         of = " to ".join(dict.fromkeys((dates[0], dates[-1])))
-        say(plan[0].profile, f"{counted(len(taken), 'chapter', 'chapters')} from kept runs of {of}")
+        say(plan[0].profile, f"{counted(len(taken), 'run is a kept one', 'runs are kept ones')}, of {of}")
     if older := [job.title for job in taken if job.older]:
         say(
             plan[0].profile,

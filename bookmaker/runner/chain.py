@@ -32,6 +32,7 @@ YOUR_MODEL = "your_model"
 
 # The runs that make the models which no epsilon names; every other model comes from DPSGD.
 MAKERS = {"public": PRETRAINING, "baseline": BASELINE, "best_nonprivate": BASELINE, "equal_use": UTILITY}
+DP_MODEL = "dp-eps-"  # begins the name of every private model, before its budget
 EPSILON = "target_epsilon"
 PRETRAINED = "pretrained"  # a value of start_from, and the folder of that model
 PLANNED = ("profile", "model", "models")  # parameters that the plan fills in
@@ -101,7 +102,7 @@ SLUGS = tuple(step.slug for step in CHAIN)
 
 def model_name(epsilon: float) -> str:
     """Return the name of the model trained under the budget `epsilon`, in nats."""
-    return f"dp-eps-{epsilon:g}"
+    return f"{DP_MODEL}{epsilon:g}"
 
 
 def slug_of(name: str) -> str:

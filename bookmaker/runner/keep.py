@@ -1,4 +1,4 @@
-"""What of a profile's runs is kept elsewhere: chapters in `reference/<profile>`, and a bundle of evidence.
+"""What of a profile's runs is kept elsewhere: runs in `reference/<profile>`, and a bundle of evidence.
 
 No text of a record goes into a bundle.
 """
@@ -28,12 +28,12 @@ KEPT = {
     (STATISTICS, "measurements.jsonl"): "measurements.jsonl",
     (STATISTICS, "tests.jsonl"): "tests.jsonl",
 }
-# Large files that no other chapter reads: made-up notes, and the answers of the checkpoint.
-NOT_KEPT = ("synthetic_notes/*.jsonl", "your_model/*.jsonl", f"{PRETRAINING}/*_scores.npz")
+# Large files: made-up notes, which no other chapter reads, and the answers of a model, which it gives again.
+NOT_KEPT = ("synthetic_notes/*.jsonl", "your_model/*.jsonl", "*_scores.npz")
 
 
 def reference(root: Path, profile: str) -> Path:
-    """Keep the chapters that a profile runs live and the one that it extends does not; return the folder.
+    """Keep the runs that a profile makes live and the one that it extends does not; return the folder.
 
     Each is kept with its page, its artifacts and its record; beside them stands how all were made. Of `study`
     the public checkpoint is kept, too, which other profiles start from.
@@ -43,17 +43,17 @@ def reference(root: Path, profile: str) -> Path:
         profile: whose runs are complete and as they were made, those that the kept ones need.
 
     Raises:
-        InvalidParameter: the profile has no such chapter.
+        InvalidParameter: the profile has no such run.
         RunFailed: a run is missing or out of date, or its files changed afterwards.
     """
     loaded = profiles.load(root, profile)
     shown = profiles.load(root, loaded.extends).kept if loaded.extends else ()
     plan = planning.jobs(root, profile)
-    makers = [job for job in plan if job.slug in shown and job.slug not in loaded.kept]
+    makers = [job for job in plan if job.rule in shown and job.rule not in loaded.kept]
     if not makers:
         raise InvalidParameter(
             f"profile {profile}: there is nothing to keep; it must extend a profile that shows kept "
-            f"chapters, and run some of them live, as params/{kept.STUDY}.yml does"
+            f"runs, and make some of them live, as params/{kept.STUDY}.yml does"
         )
     wanted = [job.rule for job in makers] + [PRETRAINING] * (profile == kept.STUDY)
     needed = {job.rule for rule in wanted for job in planning.upto(plan, rule)}
@@ -66,12 +66,12 @@ def reference(root: Path, profile: str) -> Path:
         )
     runs = Store(root / "runs" / profile / "artifacts", profile)
     manifest = published.described(root, plan)
-    models = {job.rule: kept.models_of(job.parameters) for job in plan if job.slug in kept.TRAINED}
+    models = {job.rule: kept.settings_of(job.parameters) for job in plan if job.slug in kept.TRAINED}
     about = _about(root, manifest, plan) | kept.notes_of(runs) | {"models": models}
     contents = {kept.ABOUT: to_json(about)}
     for job in makers:
         page = (root / job.notebook).read_bytes()
-        contents |= _chapter(runs, manifest, job) | {f"{job.slug}/{PAGE}": page}
+        contents |= _contents(runs, manifest, job) | {f"{job.artifacts}/{PAGE}": page}
     folder = _write(root, profile, contents)
     if profile == kept.STUDY:
         job = next(job for job in plan if job.slug == PRETRAINING)
@@ -79,8 +79,8 @@ def reference(root: Path, profile: str) -> Path:
             "parameters": job.parameters,
             "public_sha256": sha256_of(runs.existing(f"{RECORDS}/public.jsonl")),
         }
-        _write(root, CHECKPOINT, _chapter(runs, manifest, job) | {kept.ABOUT: to_json(about)})
-    say(profile, f"kept {counted(len(makers), 'chapter', 'chapters')} in {KEPT_RESULTS}/{profile}")
+        _write(root, CHECKPOINT, _contents(runs, manifest, job) | {kept.ABOUT: to_json(about)})
+    say(profile, f"kept {counted(len(makers), 'run', 'runs')} in {KEPT_RESULTS}/{profile}")
     return folder
 
 
@@ -99,14 +99,14 @@ def _about(root: Path, manifest: dict[str, Any], plan: list[Job]) -> dict[str, A
     }
 
 
-def _chapter(runs: Store, manifest: dict[str, Any], job: Job) -> dict[str, bytes]:
+def _contents(runs: Store, manifest: dict[str, Any], job: Job) -> dict[str, bytes]:
     """Return the artifacts of a run that are kept, and its record, which names these alone."""
     run = manifest["runs"][job.rule]
-    paths = {name: f"{job.slug}/{name}" for name in run["artifacts"]}
+    paths = {name: f"{job.artifacts}/{name}" for name in run["artifacts"]}
     names = [n for n, path in paths.items() if not any(fnmatch.fnmatch(path, one) for one in NOT_KEPT)]
     contents = {paths[name]: runs.existing(paths[name]).read_bytes() for name in names}
     record = run | {"artifacts": {name: run["artifacts"][name] for name in names}}
-    return contents | {f"{job.slug}/{RECORD}": to_json(record)}
+    return contents | {f"{job.artifacts}/{RECORD}": to_json(record)}
 
 
 def _write(root: Path, name: str, contents: dict[str, bytes]) -> Path:

@@ -1,6 +1,6 @@
-"""Chapters that a profile shows from kept runs: which of them fit, and how they come into `runs/<profile>/`.
+"""Runs that a profile shows from kept ones: which of them fit, and how they come into `runs/<profile>/`.
 
-A chapter is kept whole in `reference/study/<slug>`: its record, its executed notebook, and its artifacts. It
+A run is kept whole below `reference/study`: its record, its executed notebook, and its artifacts. It
 takes the place of a run where the models that it attacked are those of the plan, and the plan goes on as if
 it had run. `keep.reference` writes these folders.
 """
@@ -18,7 +18,7 @@ from privhelpers.errors import DamagedArtifact
 
 ABOUT = "about/about.json"  # of all that was kept together
 TRAINED = (RECORDS, DPSGD, *MAKERS.values())  # what makes the patients and the models
-NOT_COMPARED = ("profile", "pretrain", "first_steps")  # they change no patient and no setting of a model
+NOT_COMPARED = ("profile", "pretrain", "first_steps")  # they change no patient and no result
 NOTES = {
     "notes_sha256": f"{RECORDS}/heldout.jsonl",
     "train_notes_sha256": f"{RECORDS}/train.jsonl",
@@ -27,7 +27,7 @@ NOTES = {
 
 @dataclass(frozen=True)
 class Kept:
-    """A chapter's kept run.
+    """A kept run.
 
     Attributes:
         folder: where it lies, relative to the repository.
@@ -52,13 +52,13 @@ class Kept:
         }
 
 
-def find(root: Path, slug: str) -> Kept | None:
-    """Return what is kept of a chapter, or None.
+def find(root: Path, artifacts: str) -> Kept | None:
+    """Return what is kept of a run, by the folder of its artifacts, or None.
 
     Raises:
         DamagedArtifact: its record is not as it was kept.
     """
-    folder = f"{KEPT_RESULTS}/{STUDY}/{slug}"
+    folder = f"{KEPT_RESULTS}/{STUDY}/{artifacts}"
     name = f"{folder}/{RECORD}"
     if not (root / name).is_file():
         return None
@@ -66,8 +66,8 @@ def find(root: Path, slug: str) -> Kept | None:
     return Kept(folder, record, Store(root / KEPT_RESULTS / STUDY, STUDY).read_json(ABOUT))
 
 
-def models_of(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return those parameters of a run in `TRAINED` that patients and models follow from."""
+def settings_of(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return those parameters of a run that its results follow from."""
     return {name: value for name, value in parameters.items() if name not in NOT_COMPARED}
 
 
@@ -76,8 +76,8 @@ def fits(kept: Kept, planned: dict[str, Any], trained: dict[str, dict[str, Any]]
 
     Args:
         kept: the run.
-        planned: the parameters that the chapter has in the plan.
-        trained: `models_of` each run of `TRAINED` in the plan, by rule.
+        planned: the parameters that the run has in the plan.
+        trained: `settings_of` each run of `TRAINED` in the plan, by rule.
     """
     read = {rule: given for rule, given in kept.about["models"].items() if rule in kept.record["inputs"]}
     same = all(trained.get(rule) == given for rule, given in read.items())

@@ -172,10 +172,14 @@ def jobs(root: Path, profile_name: str, *, only: str = "") -> list[Job]:
                 seconds=step.seconds,
             )
             if step.slug in kept.TRAINED:
-                trained[job.rule] = kept.models_of(parameters)
-            found = kept.find(root, step.slug) if step.slug in profile.kept else None
+                trained[job.rule] = kept.settings_of(parameters)
+            found = kept.find(root, job.artifacts) if job.rule in profile.kept else None
             if found and kept.fits(found, parameters, trained):
-                job = _from_kept(job, found, helpers.fingerprint(notebook, kept.STUDY))
+                taken = _from_kept(job, found, helpers.fingerprint(notebook, kept.STUDY))
+                # Other models meet the same chapter live: what was made with other code or values is no
+                # match for them.
+                alike = kept.settings_of(found.record["parameters"]) == kept.settings_of(parameters)
+                job = taken if model is None or (alike and not taken.older) else job
             plan.append(job)
     return plan
 
@@ -207,7 +211,7 @@ def other_notes(root: Path, plan: list[Job]) -> str:
         return ""
     return (
         f"the notes are not those that the kept runs of profile {kept.STUDY} read, and "
-        f"{counted(len(jobs), 'chapter', 'chapters')} would show other patients; "
+        f"{counted(len(jobs), 'run', 'runs')} would show other patients; "
         f"`make book PROFILE={kept.STUDY}` and then `python -m bookmaker reference --profile {kept.STUDY}` "
         f"keep runs on these notes, and `kept: []` in params/{plan[0].profile}.yml runs all chapters live"
     )

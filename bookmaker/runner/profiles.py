@@ -4,7 +4,7 @@ A chapter declares its parameters in its first code cell, one `name: type = defa
 line; see `privhelpers.parameters`.
 
 extends: course              # another profile, whose values hold where this one is silent
-kept: [shadow_models]        # chapters that are shown from kept runs, see `keep`
+kept: [shadow_models]        # runs that are shown from kept ones, see `keep`
 shared:                      # every notebook that has the name
   seed: 0
 private_training:            # one chapter, by its slug
@@ -18,10 +18,13 @@ from typing import Any
 from bookmaker.runner import notebooks
 from bookmaker.runner.chain import (
     CHAIN,
+    DP_MODEL,
     DPSGD,
     EPSILON,
+    MAKERS,
     PLANNED,
     SLUGS,
+    Step,
     model_name,
     slug_of,
     source,
@@ -62,7 +65,7 @@ class Profile:
         name: as in PROFILE=name.
         file: its file, relative to the repository.
         extends: the profile whose values it takes, or "".
-        kept: slugs of the chapters that it shows from kept runs.
+        kept: rules of the runs that it shows from kept ones.
         given: the values of both files, by section.
         overrides: by notebook, the values that differ from its defaults, budgets left out.
         epsilons: budgets of the DP runs, ascending.
@@ -121,22 +124,35 @@ def _read(content: bytes, file: str) -> dict[str, Any]:
     return {section: values or {} for section, values in sections.items()} | beside
 
 
+def _step_of(rule: str) -> Step | None:
+    """Return the chapter that a run called `rule` would be of, whatever the budgets of its model."""
+    for step in CHAIN:
+        if step.per == "book":
+            known = rule == step.slug
+        else:
+            public = [f"{step.slug}_{model}" for model in MAKERS] if step.per == "model" else []
+            known = rule in public or rule.startswith(f"{step.slug}_{DP_MODEL}")
+        if known:
+            return step
+    return None
+
+
 def _kept(value: Any, file: str) -> tuple[str, ...]:
-    """Return the chapters that a profile shows from kept runs, in the order of the chain."""
-    known = [step.slug for step in CHAIN if step.per == "book"]
+    """Return the rules of the runs that a profile shows from kept ones."""
     if not isinstance(value, list):
-        raise InvalidParameter(f"{file}, {KEPT} = {parameters.show(value)}: must be a list of chapters")
-    if wrong := next((slug for slug in value if slug not in known), None):
+        raise InvalidParameter(f"{file}, {KEPT} = {parameters.show(value)}: must be a list of runs")
+    if wrong := next((rule for rule in value if _step_of(str(rule)) is None), None):
         raise InvalidParameter(
-            f"{file}, {KEPT} = {parameters.show(wrong)}: must be a chapter with one run: {', '.join(known)}"
+            f"{file}, {KEPT} = {parameters.show(wrong)}: must be a run, as {DPSGD}_{model_name(8)} or one of "
+            f"{', '.join(step.slug for step in CHAIN if step.per == 'book')}"
         )
-    return tuple(slug for slug in known if slug in value)
+    return tuple(dict.fromkeys(value))
 
 
 def _extended(root: Path, given: dict[str, Any], file: str) -> dict[str, Any]:
     """Return what a profile says over what the one that it extends says.
 
-    A chapter whose values it changes is no longer kept, unless it says itself which ones are.
+    The runs of a chapter whose values it changes are no longer kept, unless it says itself which ones are.
     """
     if EXTENDS not in given:
         return given
@@ -152,7 +168,7 @@ def _extended(root: Path, given: dict[str, Any], file: str) -> dict[str, Any]:
     for section, values in given.items():
         merged[section] = merged.get(section, {}) | values if isinstance(values, dict) else values
     if KEPT in merged and KEPT not in given:
-        merged[KEPT] = [slug for slug in _kept(merged[KEPT], other) if slug not in given]
+        merged[KEPT] = [rule for rule in _kept(merged[KEPT], other) if _step_of(rule).slug not in given]
     return merged
 
 

@@ -60,8 +60,9 @@ def _parameters(runs: dict[str, Any]) -> str:
 
 
 def _kept(runs: dict[str, Any]) -> str:
-    """Return what the card says about chapters that are shown from kept runs, if there are any."""
-    named = {words(run["notebook"]): run["kept"] for run in runs.values() if "kept" in run}
+    """Return what the card says about runs that are kept ones, if there are any."""
+    taken = [run for run in runs.values() if "kept" in run]
+    named = {words(" ".join(filter(None, (r["notebook"], r["model"])))): r["kept"] for r in taken}
     if not named:
         return ""
     source = next(iter(named.values()))

@@ -50,7 +50,7 @@ def untouched(tmp_path_factory):
         (root / folder).mkdir(parents=True)
     for slug in toy_site.PARAMETERS:
         toy_site.write_source(root, slug, toy_site.source(slug))
-    for slug in ("synthetic_records", SHADOWS, UTILITY):
+    for slug in ("synthetic_records", SHADOWS, UTILITY, "private_training", "extraction"):
         edit(root, slug, lambda source: None)
     (root / "params" / "course.yml").write_text(COURSE)
     (root / "params" / "study.yml").write_text("extends: course\nkept: []\n")
@@ -78,7 +78,7 @@ def test_a_kept_chapter_takes_the_place_of_a_run_and_waits_for_none(book, capsys
     assert SHADOWS in jobs(book)["membership_inference_baseline"].inputs
     build._prepare(book, list(jobs(book).values()))
     said = capsys.readouterr().err
-    assert "2 chapters from kept runs of 2026-01-01\n" in said and "older" not in said
+    assert "2 runs are kept ones, of 2026-01-01\n" in said and "older" not in said
     assert plan.stale(book, job) == "" and plan.stale(book, jobs(book)["extraction_public"]) == "to run"
     for name in (f"artifacts/{SHADOWS}/summary.json", f"notebooks/{SHADOWS}.ipynb"):
         assert (book / "runs/course" / name).read_bytes() == (book / "runs/study" / name).read_bytes()
@@ -108,6 +108,23 @@ def test_other_patients_or_models_run_live(book):
     assert kept(book) == [UTILITY], "nothing is kept of the other"
 
 
+def test_a_kept_private_model_stands_beside_live_ones_of_the_same_code_and_settings(book):
+    rules = ["private_training_dp-eps-1", "extraction_dp-eps-1"]
+    params = book / "params"
+    (params / "course.yml").write_text(COURSE.replace("kept: [", f"kept: [{', '.join(rules)}, "))
+    keep.reference(book, "study")
+    assert kept(book) == [rules[0], SHADOWS, UTILITY, rules[1]]
+    plans = jobs(book)
+    build._prepare(book, list(plans.values()))
+    assert plan.stale(book, plans[rules[1]]) == "" and not (book / plans["extraction_dp-eps-8"].mark).exists()
+    (params / "mine.yml").write_text("extends: course\nprivate_training: {seed: 1}\n")
+    assert kept(book, "mine") == [SHADOWS], "no private model, nor an attack on one"
+    (params / "mine.yml").write_text("extends: course\nshared: {seed: 1}\n")
+    assert kept(book, "mine") == []
+    edit(book, "extraction", lambda source: source.cells[3].update(source="print('better')"))
+    assert kept(book) == [rules[0], SHADOWS, UTILITY], "the other models are attacked by the new code"
+
+
 def test_older_code_is_told_with_the_command_that_renews_it(book, capsys):
     edit(book, SHADOWS, lambda source: source.cells[3].update(source="print('better')"))
     assert [job.rule for job in jobs(book).values() if job.older] == [SHADOWS]
@@ -125,7 +142,7 @@ def test_other_notes_than_the_kept_runs_read_are_refused_before_anything_runs(bo
     store.write_jsonl("synthetic_records/train.jsonl", [{"text": "of other patients"}])
     job = jobs(book)["synthetic_records"]
     toy_site.keep_record(book, job, json.loads((book / job.sentinel).read_text()))
-    with pytest.raises(RunFailed, match=r"2 chapters would show other patients; `make book PROFILE=study`"):
+    with pytest.raises(RunFailed, match=r"2 runs would show other patients; `make book PROFILE=study`"):
         build._prepare(book, plans)
     (book / "params/mine.yml").write_text("extends: course\nkept: []\n")
     assert plan.other_notes(book, list(jobs(book, "mine").values())) == "", "all of it is live"

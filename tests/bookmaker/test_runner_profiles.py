@@ -78,7 +78,9 @@ REFUSED = [
     ("extends: half\nshared: {seed: 1}", "extends = half: extends toy itself"),
     ("kept: hipaa", "kept = 'hipaa'"),
     ("kept: [hipaa, hippa]", "kept = 'hippa'"),
-    ("kept: [extraction]", "kept = 'extraction': must be a chapter with one run"),
+    ("kept: [extraction]", "kept = 'extraction': must be a run, as private_training_dp-eps-8 or one of"),
+    ("kept: [private_training_baseline]", "kept = 'private_training_baseline': must be a run"),
+    ("kept: [hipaa_baseline]", "kept = 'hipaa_baseline': must be a run"),
     ("extraction: {model: public}", "extraction.model"),
     ("shared: {target_epsilon: []}", "shared.target_epsilon"),
     ("shared: 3", "shared"),
@@ -104,6 +106,9 @@ def test_a_profile_takes_the_values_of_another_and_changes_some(load):
     assert (mine.epsilons, mine.extends, mine.kept) == ((1.0, 8.0), "base", ("shadow_models",))
     assert load("extends: base\nkept: [hipaa]\nhipaa: {limit: 0.2}").kept == ("hipaa",)
     assert load("extends: base\nkept: []").kept == ()
+    runs = (f"{DP}_dp-eps-0.5", "extraction_equal_use", "extraction_dp-eps-0.5")
+    load(f"kept: [{', '.join(runs)}]", "of_models")
+    assert load("extends: of_models\nextraction: {}").kept == (runs[0],)
     with pytest.raises(MissingArtifact, match=r"params/nobody\.yml does not exist"):
         load("extends: nobody")
 
