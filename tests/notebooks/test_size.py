@@ -22,7 +22,7 @@ BEST_EPOCHS = (4, 3, 2)
 @pytest.fixture
 def size(monkeypatch):
     module = toy_size.program()
-    monkeypatch.setattr(module, "commit", lambda root: "0123456789ab")
+    monkeypatch.setitem(module.about.__globals__, "commit", lambda root: "0123456789ab")
     return module
 
 
