@@ -140,7 +140,7 @@ def test_the_command_line_refuses_without_a_traceback(root):
     assert not (root / "runs" / "negative").exists()
 
 
-@pytest.mark.parametrize("name", ["smoke", "course", "study", "real", "full"])
+@pytest.mark.parametrize("name", ["smoke", "course", "study", "real", "report", "full"])
 def test_the_profiles_of_the_book_are_valid(name):
     profile = profiles.load(toy_chain.ROOT, name)
     assert len(profile.epsilons) >= 2 and 8 in profile.epsilons
