@@ -15,27 +15,29 @@ if "snakemake_executor_plugin_slurm" in sys.modules:
 # One profile file, or several with commas between them: a sweep is many small profiles in one schedule.
 PROFILES = [Path(file).stem for file in config["profile"].split(",")]
 PLANS = {profile: plan.jobs(Path(workflow.basedir), profile) for profile in PROFILES}
+if config.get("until"):
+    PLANS = {profile: plan.upto(jobs, config["until"]) for profile, jobs in PLANS.items()}
 PYTHON = sys.executable
 
 for profile, jobs in PLANS.items():
 
-    for job in jobs:
+    for name, made in plan.together(jobs, apart=bool(config["apart"])).items():
 
         rule:
             name:
-                f"{profile}/{job.rule}"
+                f"{profile}/{name}"
             input:
-                job.note,
-                list(job.inputs.values()),
+                [job.note for job in made],
+                [mark for job in made for mark in job.inputs.values()],
             output:
-                job.mark,
+                [job.mark for job in made],
             params:
-                job=job.rule,
+                jobs=[job.rule for job in made],
                 profile=profile,
                 limit=config["limit"],
-            priority: job.priority
+            priority: made[0].priority
             shell:
-                "exec {PYTHON:q} -m bookmaker run --profile {params.profile} --job {params.job} --limit {params.limit} 2>&1"
+                "exec {PYTHON:q} -m bookmaker run --profile {params.profile} --limit {params.limit} --job {params.jobs} 2>&1"
 
     rule:
         name:

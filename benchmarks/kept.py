@@ -12,7 +12,7 @@ import numpy as np
 from tqdm import tqdm
 
 from bookmaker.runner.fingerprint import commit, machine, versions
-from bookmaker.runner.run import KEEP_MEMORY, THREAD_VARIABLES
+from bookmaker.runner.kernel import KEEP_MEMORY, THREAD_VARIABLES
 from privhelpers.artifacts import Store
 from privhelpers.results.reference import FOLDER
 

@@ -154,9 +154,19 @@ def _tell_kept(plan: list[Job]) -> None:
         )
 
 
-def _snakemake(root: Path, command: list[str], log: Path, plans: list[list[Job]]) -> int:
+def _snakemake(root: Path, command: list[str], log: Path, plans: list[list[Job]], *, apart: bool) -> int:
     """Run Snakemake, its words going to `log`, and say how far it is; return its exit code."""
-    seconds = {f"{job.profile}/{job.rule}": job.seconds for plan in plans for job in plan if not job.kept}
+    live = [[job for job in plan if not job.kept] for plan in plans]
+    rules = {
+        f"{plan[0].profile}/{name}": made
+        for plan in live
+        for name, made in planning.together(plan, apart=apart).items()
+    }
+    seconds = {rule: sum(job.seconds for job in made) for rule, made in rules.items()}
+
+    def counted_runs(found: dict[str, int]) -> int:
+        return sum(len(rules[rule]) for rule in found)
+
     profile, begun, told = plans[0][0].profile, time.monotonic(), 0.0
     todo: dict[str, int] = {}
     done: dict[str, int] = {}
@@ -173,7 +183,10 @@ def _snakemake(root: Path, command: list[str], log: Path, plans: list[list[Job]]
                 if (found := PLANNED.fullmatch(line)) and found[1] in seconds:
                     todo[found[1]] = seconds[found[1]]
                 elif line.startswith("total "):
-                    say(profile, f"{counted(len(todo), 'run', 'runs')} to make, of {len(seconds)}")
+                    say(
+                        profile,
+                        f"{counted(counted_runs(todo), 'run', 'runs')} to make, of {counted_runs(seconds)}",
+                    )
                 elif found := STARTED.fullmatch(line):
                     started[found[1]] = time.monotonic()
                 elif (found := FINISHED.match(line)) and found[1] in todo:
@@ -187,8 +200,8 @@ def _snakemake(root: Path, command: list[str], log: Path, plans: list[list[Job]]
                         rate = (sum(done.values()) + partly) / (now - min(started.values()))
                         left = (sum(todo.values()) - partly) / rate
                         rest = f", about {duration(left)} left" if todo else ""
-                        total = len(done) + len(todo)
-                        say(profile, f"{len(done)} of {total} runs in {duration(passed)}{rest}")
+                        made, total = counted_runs(done), counted_runs(done | todo)
+                        say(profile, f"{made} of {total} runs in {duration(passed)}{rest}")
         except KeyboardInterrupt:
             process.wait()  # it cancels the jobs of a cluster
             raise
@@ -226,6 +239,7 @@ def chain(
     cores: int | None = None,
     cluster: str | None = None,
     limit: float = 24.0,
+    until: str | None = None,
 ) -> int:
     """Run what is out of date in one schedule over several plans, and return the exit code.
 
@@ -237,6 +251,7 @@ def chain(
         targets: files wanted: marks of runs, or of sites.
         cores, cluster: see `where`.
         limit: hours that a cell may take.
+        until: the last run of the plans, where they are not whole.
 
     Raises:
         PrivHelpersError: the cluster is unknown.
@@ -244,11 +259,17 @@ def chain(
     options, plans = where(root, cluster, cores), list(plans)
     profiles = ",".join(f"params/{plan[0].profile}.yml" for plan in plans)
     # A file name, because Snakemake would read a bare profile called 1 or yes as something else than text.
-    config = ["--config", f"profile={profiles}", f"limit={limit}"]
+    config = [
+        "--config",
+        f"profile={profiles}",
+        f"limit={limit}",
+        f"until={until or ''}",
+        f"apart={cluster or ''}",
+    ]
     for plan in plans:
         _prepare(root, plan)
     log = root / "runs" / plans[0][0].profile / "logs" / "snakemake.log"
     command = [sys.executable, "-m", "snakemake", *targets, *OPTIONS, *options, *config]
-    if code := _snakemake(root, command, log, plans):
+    if code := _snakemake(root, command, log, plans, apart=bool(cluster)):
         _explain(root, plans, log)
     return 1 if code else 0

@@ -56,8 +56,8 @@ def _run(root: Path, options: argparse.Namespace) -> None:
     commands.die_with_parent()
     from bookmaker.runner import run  # papermill takes a third of a second to load
 
-    job = planning.upto(planning.jobs(root, options.profile, only=options.job), options.job)[-1]
-    run.run(root, job, hours=options.limit)
+    plan = planning.jobs(root, options.profile, only=options.job[0])
+    run.run(root, [planning.upto(plan, rule)[-1] for rule in options.job], hours=options.limit)
 
 
 def _collect(root: Path, options: argparse.Namespace) -> None:
@@ -70,13 +70,13 @@ def _book(root: Path, options: argparse.Namespace) -> int:
     clock, solutions = time.monotonic(), options.solutions != "no"
     plan = planning.jobs(root, options.profile)
     if options.until:
-        job = planning.upto(plan, options.until)[-1]
-        targets, place = [job.mark], job.sentinel
+        plan = planning.upto(plan, options.until)
+        targets, place = [plan[-1].mark], plan[-1].sentinel
     else:
         site = build.site_mark(options.profile, solutions=solutions)
         # Every run by name: a missing file between two that are up to date is not made again otherwise.
         targets, place = [*(job.mark for job in plan), site], Path(site).parent / "_build/html/index.html"
-    given = {"cores": options.cores, "cluster": options.cluster, "limit": options.limit}
+    given = {name: getattr(options, name) for name in ("cores", "cluster", "limit", "until")}
     with build.alone(root, [options.profile]):
         code = build.chain(root, [plan], targets=targets, **given)
     if not code:
@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, action, text in (
         ("check", _check, "check every parameter of a profile and print its runs"),
         ("verify", _verify, "say whether runs, manifest and site, or a bundle, are as made"),
-        ("run", _run, "run one notebook unless it is up to date (called by Snakemake)"),
+        ("run", _run, "run a chapter's notebook where it is not up to date (called by Snakemake)"),
         ("collect", _collect, "write manifest.json and summary.json (called by Snakemake)"),
         ("book", _book, "run what is out of date, then build the site"),
         ("reference", _reference, "keep the results of a profile's complete run in reference/"),
@@ -111,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
                 "--key", default="", help="PEM: to sign with, private; to verify with, public"
             )
         if name == "run":
-            command.add_argument("--job", required=True, help="name of the run, as `check` prints it")
+            command.add_argument("--job", required=True, nargs="+", help="names of runs of one chapter")
         if name in ("run", "book"):
             command.add_argument("--limit", type=commands.hours, default="", help="hours of a cell, or 24")
         if name == "book":

@@ -217,6 +217,22 @@ def other_notes(root: Path, plan: list[Job]) -> str:
     )
 
 
+def together(plan: list[Job], *, apart: bool = False) -> dict[str, list[Job]]:
+    """Return the jobs by the name of the rule that makes them: runs of a chapter on several models are one.
+
+    They share a kernel: the packages, which take longer to load than a small run takes, load once.
+
+    Args:
+        plan: jobs of one profile.
+        apart: a rule for each job, as on a cluster, where they run side by side.
+    """
+    shared = {step.slug for step in CHAIN if step.per == "model" and not apart}
+    rules: dict[str, list[Job]] = {}
+    for job in plan:
+        rules.setdefault(job.slug if job.slug in shared and not job.kept else job.rule, []).append(job)
+    return rules
+
+
 def upto(plan: list[Job], rule: str) -> list[Job]:
     """Return the job called `rule` and every job that it needs, directly or not, in order.
 

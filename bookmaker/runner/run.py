@@ -1,13 +1,11 @@
-"""One run: a notebook under papermill in a kernel of its own, published whole or not at all."""
+"""Runs: notebooks under papermill, each published whole or not at all."""
 
 import base64
 import io
-import os
 import re
 import resource
-import sys
-import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,11 +14,11 @@ from typing import Any
 import papermill
 from nbformat import NotebookNode
 from PIL import Image
-from traitlets.config import Config
 
 from bookmaker.runner import commands, files, fingerprint, notebooks
 from bookmaker.runner import plan as planning
 from bookmaker.runner.chain import RECORDS, source
+from bookmaker.runner.kernel import Kernel
 from bookmaker.runner.plan import Job
 from privaudit.console import duration, say
 from privhelpers.artifacts import RUNNER, Store, sha256_of, to_json, write_sealed
@@ -29,100 +27,42 @@ from privhelpers.errors import PrivHelpersError, RunFailed
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 SHOWN_LINES = 12
 PNG = "image/png"
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "RAYON_NUM_THREADS",
-)
-# Training frees and asks for the same large blocks at every step. By default glibc returns them to the
-# system each time, and faulting the pages in again costs more than some of the arithmetic.
-KEEP_MEMORY = {
-    "MALLOC_MMAP_THRESHOLD_": str(4 << 30),
-    "MALLOC_TRIM_THRESHOLD_": str(8 << 30),
-    "MALLOC_TOP_PAD_": str(256 << 20),
-    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # pages of 2 MB where the system has them: fewer to look up
-}
 
 
-def environment(root: Path, scratch: Path) -> dict[str, str]:
-    """Return what a kernel's environment must say: one thread, no network, nothing of this user's settings.
+def _used() -> tuple[float, float]:
+    """Return the CPU seconds of this process, and its most memory in KiB, as Linux counts."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss
 
-    Args:
-        root: the repository; kernels find `privhelpers` there.
-        scratch: a folder that lives as long as the kernel.
-    """
+
+def _execute(
+    root: Path, job: Job, part: Path, read: dict[str, str], hours: float, kernel: Kernel
+) -> dict[str, float]:
+    """Execute the notebook into `part`; return wall and CPU seconds, and the larger process's memory."""
+    clock, before = time.monotonic(), _used()[0]
+    # What the parts that a killed run leaves follow from; the next run takes up those of the same.
+    mark = fingerprint.digest([job.rule, job.fingerprint, read, fingerprint.versions()])
+    manager = kernel.begin({RUNNER: mark})
+    with open(root / job.log, "w", encoding="utf-8", buffering=1) as log:
+        papermill.execute_notebook(
+            *(str(path).replace("{", "{{").replace("}", "}}") for path in (source(root, job.slug), part)),
+            parameters=job.parameters,
+            kernel_name="python3",
+            language="python",
+            cwd=str(root),
+            progress_bar=False,
+            stdout_file=log,
+            stderr_file=log,
+            autosave_cell_every=0,
+            execution_timeout=round(3600 * hours) or 1,
+            km=manager,
+        )
+    (own, memory), (seconds, most) = _used(), kernel.used()
     return {
-        **dict.fromkeys(THREAD_VARIABLES, "1"),
-        # A thread that waits sleeps: on a busy machine spinning threads took four times the CPU seconds.
-        "OMP_WAIT_POLICY": "PASSIVE",
-        "TOKENIZERS_PARALLELISM": "false",
-        **KEEP_MEMORY,
-        "HF_HUB_OFFLINE": "1",
-        "HF_HUB_DISABLE_PROGRESS_BARS": "1",  # a bar for every small model that is loaded says nothing
-        "TRANSFORMERS_OFFLINE": "1",
-        "TRANSFORMERS_VERBOSITY": "error",  # no advice about settings that a chapter chose
-        "PYTHONHASHSEED": "0",
-        "PYTHONWARNINGS": "ignore:IProgress not found",  # a kernel that loads tqdm would show it on the page
-        "PYTHONOPTIMIZE": "",  # it would leave out the assertions, which hold up what a chapter claims
-        "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # the debugger, which every kernel loads, warns without it
-        # Above a user's matplotlibrc, and empty. The folder stays theirs, with its list of fonts: making one
-        # takes a second, and every run would.
-        "MATPLOTLIBRC": os.devnull,
-        "PYTHONPATH": str(root),
-        RUNNER: "1",  # it may change the artifacts of its profile; a run has a hash here
-        "TQDM_MININTERVAL": "10",  # seconds between two states of a progress bar: each is kept in the log
-        "TMPDIR": str(scratch),
-        # First on Jupyter's search path: a kernel called python3 in the user's home cannot win.
-        "JUPYTER_PATH": str(Path(sys.prefix, "share", "jupyter")),
-        "JUPYTER_RUNTIME_DIR": str(scratch),
-        "IPYTHONDIR": str(scratch / "ipython"),
+        "seconds": round(time.monotonic() - clock, 1),
+        "cpu_seconds": round(own - before + seconds, 1),
+        "peak_memory_mib": round(max(memory, most) / 1024),
     }
-
-
-def _cost(seconds: float) -> dict[str, float]:
-    """Return what this process and its kernel used: wall and CPU seconds, and memory of the larger one."""
-    process, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return {
-        "seconds": round(seconds, 1),
-        "cpu_seconds": round(sum(usage.ru_utime + usage.ru_stime for usage in (process, children)), 1),
-        "peak_memory_mib": round(max(process.ru_maxrss, children.ru_maxrss) / 1024),  # Linux counts in KiB
-    }
-
-
-def _execute(root: Path, job: Job, part: Path, read: dict[str, str], hours: float) -> dict[str, float]:
-    """Execute the notebook into `part`; return what it cost."""
-    clock = time.monotonic()
-    # In /tmp, because the path of a socket may have 107 characters.
-    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as scratch:
-        os.environ.update(environment(root, Path(scratch)))
-        for name in ("MPLBACKEND", "PYTHONSTARTUP"):  # the kernel draws inline; no user's startup file
-            os.environ.pop(name, None)
-        # What the parts that a killed run leaves follow from; the next run takes up those of the same.
-        os.environ[RUNNER] = fingerprint.digest([job.rule, job.fingerprint, read, fingerprint.versions()])
-        settings = Path(scratch, "ipython", "profile_default", "ipython_kernel_config.py")
-        settings.parent.mkdir(parents=True)
-        settings.write_text("c.IPKernelApp.log_level = 50\n")  # silent about its own end
-        # Sockets instead of TCP ports, which parallel kernels race for.
-        address = Config({"KernelManager": {"transport": "ipc", "ip": f"{scratch}/s"}})
-        with open(root / job.log, "w", encoding="utf-8", buffering=1) as log:
-            papermill.execute_notebook(
-                *(str(path).replace("{", "{{").replace("}", "}}") for path in (source(root, job.slug), part)),
-                parameters=job.parameters,
-                kernel_name="python3",
-                language="python",
-                cwd=str(root),
-                progress_bar=False,
-                stdout_file=log,
-                stderr_file=log,
-                autosave_cell_every=0,
-                start_timeout=120,
-                execution_timeout=round(3600 * hours) or 1,
-                config=address,
-            )
-    return _cost(time.monotonic() - clock)
 
 
 def lighten(notebook: NotebookNode) -> None:
@@ -141,13 +81,13 @@ def lighten(notebook: NotebookNode) -> None:
         data[PNG] = base64.b64encode(min(place.getvalue(), png, key=len)).decode()
 
 
-def _attempt(root: Path, job: Job, store: Store, hours: float) -> dict[str, Any]:
+def _attempt(root: Path, job: Job, store: Store, hours: float, kernel: Kernel) -> dict[str, Any]:
     """Run, verify and publish the executed notebook; return the content of run.json."""
     part = root / "runs" / job.profile / ".parts" / f"{job.rule}.ipynb"
     part.parent.mkdir(parents=True, exist_ok=True)
     started, read = datetime.now(UTC), planning.reads(root, job)
     try:
-        cost = _execute(root, job, part, read, hours)
+        cost = _execute(root, job, part, read, hours, kernel)
         executed = notebooks.read(part)
         notebooks.check_complete(executed, job.title)
         notebooks.clean(executed, root)
@@ -190,7 +130,32 @@ def _reason(error: BaseException) -> list[str]:
     return [line for line in lines if line.strip(" -")][-SHOWN_LINES:]
 
 
-def run(root: Path, job: Job, *, hours: float = 24.0) -> None:
+def run(root: Path, jobs: Sequence[Job], *, hours: float = 24.0) -> None:
+    """Run jobs one after the other in one kernel, those that are not up to date; a failed one stops no other.
+
+    Args:
+        root: the repository.
+        jobs: of `plan.jobs`; what they read is there.
+        hours: that a cell may take.
+
+    Raises:
+        RunFailed: notebooks failed, as in `_run`.
+    """
+    kernel, failed = Kernel(root), []
+    try:
+        for job in jobs:
+            try:
+                _run(root, job, hours, kernel)
+            except RunFailed as error:
+                failed.append(str(error))
+                kernel.end()  # it may be dead, or busy with a cell that took too long
+    finally:
+        kernel.end()
+    if failed:
+        raise RunFailed("\n".join(failed))
+
+
+def _run(root: Path, job: Job, hours: float, kernel: Kernel) -> None:
     """Run one job, unless it is up to date now that all that it reads is there.
 
     Afterwards its record and its mark exist, or the call has raised and nothing is published.
@@ -221,7 +186,7 @@ def run(root: Path, job: Job, *, hours: float = 24.0) -> None:
         say(job.profile, f"{job.title} started")
         clock = time.monotonic()
         try:
-            finished = _attempt(root, job, store, hours)
+            finished = _attempt(root, job, store, hours, kernel)
         except Exception as error:
             passed = duration(time.monotonic() - clock)
             say(job.profile, f"{job.title} FAILED after {passed} (log: {job.log})")

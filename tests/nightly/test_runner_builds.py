@@ -71,6 +71,24 @@ def test_a_run_that_does_not_complete_leaves_no_result(toy, code, reason, option
     assert (toy / "runs/toy/logs" / f"{RECORDS}.log").read_text().strip()
 
 
+def test_runs_on_several_models_share_a_kernel_and_no_variable_and_one_that_fails_stops_no_other(toy):
+    code = """import os
+assert "left" not in globals(), "of the run before"
+left = os.getpid()
+assert model != "baseline", "not this one"
+store.write_json(f"extraction/{model}/a.json", {"kernel": left})"""
+    old = set_last_cell(toy, "extraction", code)
+    models = ("public", "equal_use", "baseline", "best_nonprivate")
+    rules = [f"extraction_{model}" for model in models]
+    done = toy_chain.call(toy, "run", "--profile", "toy", "--job", *rules)
+    set_last_cell(toy, "extraction", old)
+    assert done.returncode == 1 and "AssertionError: not this one" in done.stderr, done.stderr
+    assert started(done) == [rule.replace("_", " ", 1) for rule in rules]
+    folder = toy / "runs/toy/artifacts/extraction"
+    made = {path.parent.name: json.loads(path.read_text())["kernel"] for path in folder.glob("*/a.json")}
+    assert made["public"] == made["equal_use"] != made["best_nonprivate"] and len(made) == 3
+
+
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory):
     """Return a toy book whose first build failed in the baseline and whose second went through."""
@@ -159,7 +177,7 @@ def test_a_change_reruns_what_depends_on_it_and_nothing_else(chain, change, expe
     assert sorted(started(done)) == expected
     # Those that read the comparison find the same bytes, whenever they were made.
     if change == "helper":
-        assert kept(done) == [HIPAA, "report_audit"], done.stderr
+        assert kept(done) == [HIPAA, "real_model", "report_audit"], done.stderr
     assert complete.stat().st_mtime_ns != site, "the site shows the change"
 
 
@@ -268,7 +286,7 @@ def test_a_kept_chapter_runs_nothing_and_other_notes_stop_the_build(tmp_path):
     assert started(made) == [RECORDS, PRETRAINING, "shadow_models"], made.stderr
     assert toy_chain.call(root, "reference", "--profile", "study").returncode == 0
     taken = until("course", "shadow_models")
-    assert taken.returncode == 0 and started(taken) == [] and "1 chapter from kept runs" in taken.stderr
+    assert taken.returncode == 0 and started(taken) == [] and "1 run is a kept one" in taken.stderr
     attacked = until("course", "membership_inference_baseline")
     assert started(attacked) == [RECORDS, PRETRAINING, "fine_tuning", "membership_inference baseline"]
     set_last_cell(root, RECORDS, notes.replace("part}]", "part * 2}]"))
