@@ -96,6 +96,7 @@ HEADLINES = {
     "baseline_canaries": 9,
     "planted_canaries": 11,
     "worth": "The models know little.",
+    "equal_reading": "No attack tells the two apart.",
 }
 
 
