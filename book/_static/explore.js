@@ -103,8 +103,8 @@ const explore = (() => {
     const atOne = explore.largestTpr(epsilon, delta, 0.01);
     const advantage = (Math.expm1(epsilon) + 2 * delta) / (Math.exp(epsilon) + 1);
     box.querySelector(".says").textContent =
-      `At one false alarm in a hundred, an attacker finds at most ${shown(100 * atOne)} % of the patients; `
-      + `true minus false positive rate is at most ${shown(100 * advantage)} %.`;
+      `At one false alarm in a hundred, an attacker finds at most ${shown(100 * atOne)}% of the patients; `
+      + `true minus false positive rate is at most ${shown(100 * advantage)}%.`;
   });
 
   wire("explore-epsilon", (box, value, say) => {

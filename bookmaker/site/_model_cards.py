@@ -84,7 +84,7 @@ def _promise(model: str, runs: Results) -> str:
     lower, level = runs.of(model).audited_epsilon, runs.audits[model]["confidence"]
     if lower is None:
         return promise
-    return f"{promise}; lower bound of the audit, {100 * level:g}\u00a0% confidence: {_number(lower)}"
+    return f"{promise}; lower bound of the audit, {100 * level:g}% confidence: {_number(lower)}"
 
 
 def _shape(config: dict[str, Any], weights: int) -> str:
@@ -112,7 +112,7 @@ def _measured(rows: list[dict[str, Any]]) -> str:
         )
         for row in sorted(rows, key=lambda row: order.index(row["measure"]))
     ]
-    level = f"{100 * rows[0]['level']:g}\u00a0% interval"
+    level = f"{100 * rows[0]['level']:g}% interval"
     return table(("measure", "notes of", "value", level, "n", "distinct texts", "clusters"), shown)
 
 

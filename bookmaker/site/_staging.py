@@ -32,7 +32,6 @@ from privhelpers.errors import InvalidParameter, RunFailed
 CHAPTER_EPSILON = 8.0
 HOME_PICTURE = (chain.STATISTICS, "fig-bars", "book/result.png")  # chapter, figure, place of the copy
 CHAPTER_MODEL = {step.slug: "baseline" for step in chain.CHAIN if step.per == "model"}
-PERCENT = re.compile(r"(?<=[\d`]) %(?!\w)")
 TITLE = re.compile(r"^# .*\n", re.MULTILINE)
 READING = re.compile(r"Reading \d+ minutes[^.]*")
 RUN_CARD, COURSE_CARD = "book/run_card", "book/course_card"
@@ -94,10 +93,7 @@ def _fold(page: NotebookNode) -> None:
 
 
 def _bytes(page: NotebookNode) -> bytes:
-    """Return a page as its file holds it; a percent sign stays on the line of its number."""
-    for cell in page.cells:
-        if cell.cell_type == "markdown":
-            cell.source = PERCENT.sub("\u00a0%", cell.source)
+    """Return a page as its file holds it."""
     return (nbformat.writes(page, version=4) + "\n").encode()
 
 
@@ -212,7 +208,7 @@ def _written(root: Path, toc: dict[str, Any], solutions: bool = True) -> dict[st
         name = path.relative_to(root).as_posix()
         files[name] = path.read_bytes()
         if path.suffix in (".md", ".yml"):
-            files[name] = PERCENT.sub("\u00a0%", author.text(root, name)).encode()  # in UTF-8, or refused
+            files[name] = author.text(root, name).encode()  # in UTF-8, or refused
         said = files[name].decode("utf-8", "replace")
         solved = exercises.ANY_SOLUTION.search(said) or "{code-cell}" in said or name.endswith(".ipynb")
         if solved and not solutions:  # code may be a solution's
