@@ -1,6 +1,6 @@
 """A kernel for the runs of one process, one after the other: they share its start and its imports alone.
 
-kernel = Kernel(root)
+kernel = Kernel(root, scratch)
 manager = kernel.begin({"NAME": "value"})
 papermill.execute_notebook(..., km=manager)
 kernel.used()
@@ -10,7 +10,6 @@ kernel.end()
 import ast
 import os
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -85,11 +84,9 @@ USED = "[(u.ru_utime + u.ru_stime, u.ru_maxrss) for u in map(__import__('resourc
 class Kernel:
     """A Python kernel that starts with the first run that needs it."""
 
-    def __init__(self, root: Path) -> None:
-        """Take the repository; nothing starts yet."""
-        self._root = root
-        # In /tmp, because the path of a socket may have 107 characters.
-        self._scratch = tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True)
+    def __init__(self, root: Path, scratch: Path) -> None:
+        """Take the repository, and a folder for the kernel's sockets and settings; nothing starts yet."""
+        self._root, self._scratch = root, scratch
         self._manager: AsyncKernelManager | None = None
         self._before = 0.0  # CPU seconds, when the run under way began
 
@@ -122,15 +119,14 @@ class Kernel:
         return sum(seconds), max(memory)
 
     def _start(self) -> None:
-        scratch = Path(self._scratch.name)
-        os.environ.update(environment(self._root, scratch))
+        os.environ.update(environment(self._root, self._scratch))
         for name in ("MPLBACKEND", "PYTHONSTARTUP"):  # the kernel draws inline; no user's startup file
             os.environ.pop(name, None)
-        settings = scratch / "ipython" / "profile_default" / "ipython_kernel_config.py"
+        settings = self._scratch / "ipython" / "profile_default" / "ipython_kernel_config.py"
         settings.parent.mkdir(parents=True, exist_ok=True)
         settings.write_text("c.IPKernelApp.log_level = 50\n")  # silent about its own end
         # Sockets instead of TCP ports, which parallel kernels race for.
-        manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=str(scratch / "s"))
+        manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=str(self._scratch / "s"))
         run_sync(manager.start_kernel)(cwd=str(self._root))
         self._manager = manager
 

@@ -4,6 +4,7 @@ import base64
 import io
 import re
 import resource
+import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -141,16 +142,19 @@ def run(root: Path, jobs: Sequence[Job], *, hours: float = 24.0) -> None:
     Raises:
         RunFailed: notebooks failed, as in `_run`.
     """
-    kernel, failed = Kernel(root), []
-    try:
-        for job in jobs:
-            try:
-                _run(root, job, hours, kernel)
-            except RunFailed as error:
-                failed.append(str(error))
-                kernel.end()  # it may be dead, or busy with a cell that took too long
-    finally:
-        kernel.end()
+    failed = []
+    # In /tmp, because the path of a socket may have 107 characters.
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as scratch:
+        kernel = Kernel(root, Path(scratch))
+        try:
+            for job in jobs:
+                try:
+                    _run(root, job, hours, kernel)
+                except RunFailed as error:
+                    failed.append(str(error))
+                    kernel.end()  # it may be dead, or busy with a cell that took too long
+        finally:
+            kernel.end()
     if failed:
         raise RunFailed("\n".join(failed))
 
