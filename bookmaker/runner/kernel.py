@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jupyter_client.manager import AsyncKernelManager
-from jupyter_core.utils import run_sync
+from jupyter_client.utils import run_sync
 
 from privhelpers.artifacts import RUNNER
 from privhelpers.errors import RunFailed
