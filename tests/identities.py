@@ -119,6 +119,7 @@ WRITTEN = {
     "ZIP code": re.compile("ZIP.*"),
 }
 _INLINE = re.compile(r"</?(?:a|b|code|em|i|span|strong)\b[^>]*>")
+_PICTURE = re.compile(r"[A-Za-z0-9+/=]{1000,}")  # of a kept page, base64
 _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL)
 
 
@@ -134,7 +135,7 @@ def repository() -> Shown:
     texts = {}
     for name in filter(None, fingerprint.git(ROOT, "ls-files", "-z").split("\0")):
         with contextlib.suppress(UnicodeDecodeError, FileNotFoundError):
-            texts[name] = (ROOT / name).read_text(encoding="utf-8")
+            texts[name] = _PICTURE.sub("", (ROOT / name).read_text(encoding="utf-8"))
     values = [(name, *one) for name, text in texts.items() for one in shown(text)]
     # The vocabulary of a kept recognizer has shapes of words, such as xx.dddd@xxx.xxx.
     return len(texts), [one for one in values if re.search(r"[^xd.@\W]", one[-1].lower())]
