@@ -5,9 +5,11 @@
 A sentence then quotes {glue:text}`auc:.3f`. Pages of other chapters can quote it too.
 """
 
+import html
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -15,6 +17,8 @@ import pandas as pd
 from privhelpers.errors import InvalidParameter
 from privhelpers.text import power_of_ten
 from privhelpers.validate import shown
+
+CHECK, CROSS = "\N{CHECK MARK}", "\N{BALLOT X}"
 
 
 def _plain(name: str, value: object) -> int | float | str:
@@ -48,6 +52,53 @@ def choose(condition: bool, effect: str, absence: str) -> str:
     if np.ndim(condition) or condition not in (True, False):
         raise InvalidParameter(f"condition = {shown(condition)}: must be true or false")
     return effect if condition else absence
+
+
+@dataclass(frozen=True)
+class Claims:
+    """Sentences and whether this run shows them; Jupyter displays a list with check marks and crosses.
+
+    Attributes:
+        holds: sentence -> whether it is true of this run, in the order of the page.
+    """
+
+    holds: Mapping[str, bool]
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{CHECK if true else CROSS} {sentence}" for sentence, true in self.holds.items())
+
+    def _repr_html_(self) -> str:
+        items = (f"<li>{html.escape(line)}</li>" for line in repr(self).split("\n"))
+        return f'<ul class="claims">{"".join(items)}</ul>'
+
+
+def claims(sentences: Sequence[tuple[str, bool]]) -> Claims:
+    """Return what a chapter concludes, each sentence with its condition, as a list with check marks.
+
+        claims([(f"The baseline recites {told} of {planted} planted secrets.", told > planted / 2)])
+
+    The prose of a chapter describes its default run. In that run a false sentence stops the build; a run of
+    another profile, seed or model shows a cross.
+
+    Args:
+        sentences: pairs of a sentence, on one line, and whether this run shows it.
+
+    Raises:
+        InvalidParameter: there is no sentence, one is empty, has two lines or stands twice, or a condition is
+            neither true nor false.
+    """
+    holds = {}
+    for sentence, true in sentences:
+        if not isinstance(sentence, str) or not sentence.strip() or len(sentence.splitlines()) > 1:
+            raise InvalidParameter(f"claim = {shown(sentence)}: must be a sentence on one line")
+        if sentence in holds:
+            raise InvalidParameter(f"claim = {shown(sentence)}: stands twice in the list")
+        if np.ndim(true) or true not in (True, False):
+            raise InvalidParameter(f"condition of {shown(sentence)} = {shown(true)}: must be true or false")
+        holds[sentence] = bool(true)
+    if not holds:
+        raise InvalidParameter("claims: a chapter has at least one")
+    return Claims(holds)
 
 
 def worded(value: object) -> str:

@@ -34,6 +34,9 @@ YOUR_MODEL = "your_model"
 MAKERS = {"public": PRETRAINING, "baseline": BASELINE, "best_nonprivate": BASELINE, "equal_use": UTILITY}
 DP_MODEL = "dp-eps-"  # begins the name of every private model, before its budget
 EPSILON = "target_epsilon"
+# The prose of a chapter describes its default run: the one on this model, of these profiles, with seed 0.
+CHAPTER_MODEL = {"model": "baseline", "epsilon": f"{DP_MODEL}8"}  # by what the chapter runs once for
+DEFAULT_PROFILES = ("course", "study")
 PRETRAINED = "pretrained"  # a value of start_from, and the folder of that model
 PLANNED = ("profile", "model", "models")  # parameters that the plan fills in
 
@@ -58,8 +61,8 @@ class Step:
     seconds: int = 10
 
 
-FOUNDATIONS = ("anonymization", PRIVACY, "composition", TESTING, "renyi_accounting")
-ALONE = ("dpsgd_step", "ledger_and_resume", "uncertainty", "other_documents")
+FOUNDATIONS = (PRIVACY, TESTING, "renyi_accounting", "anonymization", "composition", "more_mechanisms")
+ALONE = ("the_claim", "dpsgd_step", "ledger_and_resume", "uncertainty", "other_documents")
 TRAINED, ATTACKED = (RECORDS, PRETRAINING, BASELINE, DPSGD), (EXTRACTION, MEMORIZATION, MEMBERSHIP)
 # A run takes one core, also where it trains many models: two processes of one run wait for each other.
 CHAIN = (
@@ -86,10 +89,12 @@ CHAIN = (
     Step("side_by_side", after=(RECORDS, BASELINE, DPSGD, EXTRACTION, MEMORIZATION), priority=5),
     Step("who_is_exposed", after=(RECORDS, PRETRAINING, SHADOWS, DPSGD, MEMBERSHIP), priority=5),
     Step(AUDITING, after=(DPSGD, MEMORIZATION), priority=5),
+    Step("more_bounds", after=(DPSGD, MEMORIZATION), priority=5),
     Step(STATISTICS, after=(*TRAINED, *ATTACKED, UTILITY, AUDITING, BROKEN), priority=5),
     Step(SCRUBBING, after=(RECORDS,), priority=12, seconds=67),
     Step("unlearning", after=(RECORDS, PRETRAINING), priority=11, seconds=188),
     Step(DEFENSES, after=(RECORDS, PRETRAINING, SCRUBBING), priority=10, seconds=162),
+    Step("retrieval", after=(RECORDS, PRETRAINING), priority=6),
     Step("hipaa", after=(STATISTICS, *TRAINED, *ATTACKED, UTILITY), priority=5),
     Step("report_audit", after=(STATISTICS, EXTRACTION, UTILITY, AUDITING), priority=5),
     # Short here, but of PROFILE=real it is the longest by far.

@@ -13,6 +13,7 @@ from nbformat import NotebookNode, v4
 from privaudit import console
 from privhelpers.artifacts import write_atomic
 from privhelpers.errors import DamagedArtifact, RunFailed
+from privhelpers.pages import CROSS
 from privhelpers.text import quoted
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -144,6 +145,14 @@ def check_complete(notebook: NotebookNode, name: str) -> None:
             raise RunFailed(f"{name}: code cell {number} raised {errors[0].ename}: {errors[0].evalue}")
         if cell.execution_count is None:
             raise RunFailed(f"{name}: code cell {number} never ran (did an earlier cell call sys.exit?)")
+
+
+def crosses(notebook: NotebookNode) -> list[str]:
+    """Return the claims of an executed notebook that its run does not show (`privhelpers.pages.claims`)."""
+    cells = [cell for cell in code_cells(notebook) if "claims" in tags(cell)]
+    texts = [output.get("data", {}).get("text/plain", "") for cell in cells for output in cell.outputs]
+    lines = [line for text in texts for line in text.split("\n")]
+    return [line.removeprefix(CROSS).strip() for line in lines if line.startswith(CROSS)]
 
 
 def refresh_prose(executed: NotebookNode, current: NotebookNode) -> NotebookNode:

@@ -16,7 +16,18 @@ from typing import Any
 from nbformat import NotebookNode
 
 from bookmaker.runner import files, fingerprint, kept, notebooks, profiles
-from bookmaker.runner.chain import CHAIN, DPSGD, EPSILON, MAKERS, PRETRAINED, Step, model_name, source
+from bookmaker.runner.chain import (
+    CHAIN,
+    CHAPTER_MODEL,
+    DEFAULT_PROFILES,
+    DPSGD,
+    EPSILON,
+    MAKERS,
+    PRETRAINED,
+    Step,
+    model_name,
+    source,
+)
 from bookmaker.runner.fingerprint import RECORD
 from bookmaker.runner.kept import Kept
 from privaudit.console import counted
@@ -66,6 +77,13 @@ class Job:
     seconds: int
     kept: Kept | None = None
     older: bool = False
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the prose of the chapter describes this run."""
+        per = next(step.per for step in CHAIN if step.slug == self.slug)
+        same = self.profile in DEFAULT_PROFILES and self.model == CHAPTER_MODEL.get(per)
+        return same and self.parameters.get("seed", 0) == 0
 
     @property
     def artifacts(self) -> str:

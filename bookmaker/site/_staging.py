@@ -31,16 +31,21 @@ from privhelpers.errors import InvalidParameter, RunFailed
 
 CHAPTER_EPSILON = 8.0
 HOME_PICTURE = (chain.STATISTICS, "fig-bars", "book/result.png")  # chapter, figure, place of the copy
-CHAPTER_MODEL = {step.slug: "baseline" for step in chain.CHAIN if step.per == "model"}
+CHAPTER_MODEL = {step.slug: chain.CHAPTER_MODEL["model"] for step in chain.CHAIN if step.per == "model"}
 TITLE = re.compile(r"^# .*\n", re.MULTILINE)
 READING = re.compile(r"Reading \d+ minutes[^.]*")
 RUN_CARD, COURSE_CARD = "book/run_card", "book/course_card"
 SYLLABUS, MODEL_CARDS = "book/syllabus", "book/model_cards"
+# What cells with the tag `bookkeeping` do is for the prose alone: a page shows what they return, not their code.
+BOOKKEEPING = "bookkeeping"
 # Cells that a page folds, by their tag, and the words on the fold.
 FOLDED = {
     "parameters": "this run's parameters",
     "injected-parameters": "this run's parameters",
-    "bookkeeping": "what the text quotes and keeps",
+    "setup": "the imports and what is read",
+    "figure": "the code of the figure",
+    "agreement": "the checks: our code and the library agree",
+    "claims": "the conditions",
     exercises.SOLUTION: "the solution's code and result",  # its result gives the answer away
 }
 
@@ -79,12 +84,14 @@ def pages(plan: list[Job]) -> list[Page]:
 
 
 def _fold(page: NotebookNode) -> None:
-    """Fold bookkeeping, solutions and the values that ran, which replace the defaults of the source."""
+    """Fold plumbing, solutions and the values that ran, which replace the defaults; remove bookkeeping."""
     injected = [cell for cell in page.cells if "injected-parameters" in notebooks.tags(cell)]
     if injected:
         page.cells = [cell for cell in page.cells if "parameters" not in notebooks.tags(cell)]
     for cell in notebooks.code_cells(page):
         tags = notebooks.tags(cell)
+        if BOOKKEEPING in tags:
+            cell.metadata["tags"] = [*(tag for tag in tags if tag != "hide-input"), "remove-input"]
         for tag in FOLDED.keys() & set(tags):
             hidden = "hide-cell" if tag == exercises.SOLUTION else "hide-input"
             cell.metadata["tags"] = [*(tag for tag in tags if tag != "hide-input"), hidden]

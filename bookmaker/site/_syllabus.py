@@ -21,7 +21,7 @@ WORDS, LINES = 150, 10  # a minute; prose without formulas is read at 240 words 
 ON_PAPER, IN_CODE = 15, 10  # minutes of an exercise; in code, one more for each line of its solution
 QUIZ = 5  # minutes of five questions
 FORMULA = re.compile(r"^\$\$.+?^\$\$|^`{3}\{math\}", re.MULTILINE | re.DOTALL)
-FOLDED = {"bookkeeping", "parameters"}
+FOLDED = {"bookkeeping", "parameters", "setup", "figure", "agreement", "claims"}
 LABEL = re.compile(r"^\(([\w-]+)\)=$", re.MULTILINE)
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 BOX = re.compile(r"^:::\{admonition\} (You will|Before you start)\n(?::class: \w+\n)?(.*?)^:::$", re.M | re.S)
