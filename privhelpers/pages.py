@@ -65,6 +65,7 @@ class Claims:
     holds: Mapping[str, bool]
 
     def __repr__(self) -> str:
+        """Return one line a sentence."""
         return "\n".join(f"{CHECK if true else CROSS} {sentence}" for sentence, true in self.holds.items())
 
     def _repr_html_(self) -> str:

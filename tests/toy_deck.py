@@ -29,7 +29,9 @@ CLOSING = """<section id="exercises"><h2>Exercises</h2>
 <section><p>Say quodlibet.</p></section></div>
 <div class="cell tag_solution tag_hide-cell"><div class="cell_input"><pre>one_and_one = 2</pre></div></div>
 </section>
-<section id="summary"><h2>Summary</h2><ul><li><p>Take this away.</p></li></ul><p>Next, more.</p></section>
+<section id="shown"><h2>What this run shows</h2><p>It is a list.</p>
+<div class="cell tag_claims"><div class="cell_output">
+<ul class="claims"><li>✓ Take this away.</li></ul></div></div></section>
 <section id="quiz"><span></span><h2>Quiz</h2><p>Choose.</p>
 <div class="quiz-question"><p><strong>1.</strong> What is one and one?</p>
 <ol><li><p>Two.</p></li><li><p>Three.</p></li></ol>

@@ -68,7 +68,7 @@ TABLE = """<div>
 </div>"""  # as pandas writes it
 QUIZ = """two-scores:
   asks: Is an AUC of {glue:text}`baseline_auc:.2f`, with $x^2$ and `code`, better than guessing?
-  see: Summary
+  see: What this run shows
   numbers: {guess: 1 / 2, better: baseline_auc - guess}
   right: {says: "Yes, by {glue:text}`better:.2f`.", why: Guessing has one half.}
   wrong:
@@ -149,8 +149,11 @@ def source(slug: str) -> nbformat.NotebookNode:
         v4.new_code_cell("draw()", id="picture", metadata=figure),
         v4.new_markdown_cell(EXERCISES.format(slug=slug), id="exercises"),
         v4.new_code_cell("one_and_one = 1 + 1\none_and_one", id="solution", metadata={"tags": ["solution"]}),
-        v4.new_markdown_cell("## Summary\n\nA toy.", id="summary"),
+        v4.new_markdown_cell("## What this run shows\n\nA toy.", id="summary"),
+        v4.new_code_cell("claims([('It adds.', True)])", id="claims", metadata={"tags": ["claims"]}),
+        v4.new_markdown_cell("Next, nothing.", id="next"),
     ]
+    cells[4].metadata["tags"] = ["opening"]
     cells[2].metadata["tags"] = {"your_model": ["report"], "hipaa": ["sheet"]}.get(slug, [])
     if slug == "comparison":
         shown = {"figure": {"caption": "Bars.", "name": "fig-bars"}, "image": {"alt": "Bars."}}
@@ -175,6 +178,7 @@ def executed(notebook: nbformat.NotebookNode, job: Job) -> nbformat.NotebookNode
         ],
         "picture": [show(text_plain="<Figure>", image_png=png())],
         "bars": [show(text_plain="<Figure>", image_png=png(60, 30))],
+        "claims": [show(text_plain="✓ It adds.", text_html='<ul class="claims"><li>✓ It adds.</li></ul>')],
         "solution": [v4.new_output("execute_result", {"text/plain": "the sum: 2"}, execution_count=5)],
     }
     if job.slug == "comparison":

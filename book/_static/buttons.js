@@ -8,7 +8,7 @@ document.addEventListener("click", ({ target }) => {
   else window.print();
 });
 
-// Paper is light, whatever the screen is, and nothing on it can be opened. What only keeps numbers stays folded,
+// Paper is light, whatever the screen is, and nothing on it can be opened. Plumbing stays folded,
 // and so do the answers of a quiz.
 let theme;
 let opened = [];
@@ -16,7 +16,7 @@ addEventListener("beforeprint", () => {
   ({ theme } = document.documentElement.dataset);
   document.documentElement.dataset.theme = "light";
   opened = [...document.querySelectorAll("article details:not([open])")].filter(
-    (one) => !one.closest(".tag_bookkeeping, .quiz-question"),
+    (one) => !one.closest(".tag_plumbing, .quiz-question"),
   );
   for (const one of opened) one.open = true;
 });

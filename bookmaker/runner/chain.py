@@ -34,6 +34,21 @@ YOUR_MODEL = "your_model"
 MAKERS = {"public": PRETRAINING, "baseline": BASELINE, "best_nonprivate": BASELINE, "equal_use": UTILITY}
 DP_MODEL = "dp-eps-"  # begins the name of every private model, before its budget
 EPSILON = "target_epsilon"
+# Everyone reads the core, in this order; all other chapters are the library.
+CORE = (
+    "the_claim",
+    PRIVACY,
+    TESTING,
+    "renyi_accounting",
+    RECORDS,
+    BASELINE,
+    DPSGD,
+    EXTRACTION,
+    MEMBERSHIP,
+    AUDITING,
+    STATISTICS,
+    "hipaa",
+)
 # The prose of a chapter describes its default run: the one on this model, of these profiles, with seed 0.
 CHAPTER_MODEL = {"model": "baseline", "epsilon": f"{DP_MODEL}8"}  # by what the chapter runs once for
 DEFAULT_PROFILES = ("course", "study")

@@ -236,8 +236,12 @@ def _written(number: int, question: Asked) -> str:
 
 
 def add(root: Path, slug: str, page: NotebookNode) -> None:
-    """Put the quiz of a chapter at the end of its page, in place; raises what `questions` raises."""
+    """Put the quiz of a chapter at the end of its page, in place, above the words on what is next.
+
+    Raises what `questions` raises.
+    """
     if asked := questions(root, slug, page):
         parts = [_written(number, question) for number, question in enumerate(asked, 1)]
         text = "\n\n".join([f"(quiz-{slug.replace('_', '-')})=\n## {TITLE}\n\n{INTRO}", *parts])
-        page.cells.append(new_markdown_cell(text, id="quiz"))
+        leads_on = page.cells[-1].source.startswith("Next, ")
+        page.cells.insert(len(page.cells) - leads_on, new_markdown_cell(text, id="quiz"))

@@ -21,6 +21,7 @@ from bookmaker.runner import files as author
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
 from bookmaker.site import _numbers, _quizzes, _reports, _syllabus, exercises
+from bookmaker.site._map import chapter_map
 from bookmaker.site._markdown import words
 from bookmaker.site._model_cards import model_cards
 from bookmaker.site._outputs import check_picture, clean_outputs
@@ -33,10 +34,11 @@ CHAPTER_EPSILON = 8.0
 HOME_PICTURE = (chain.STATISTICS, "fig-bars", "book/result.png")  # chapter, figure, place of the copy
 CHAPTER_MODEL = {step.slug: chain.CHAPTER_MODEL["model"] for step in chain.CHAIN if step.per == "model"}
 TITLE = re.compile(r"^# .*\n", re.MULTILINE)
+FIRST_BOX = re.compile(r"^:{3,}\{", re.MULTILINE)
 READING = re.compile(r"Reading \d+ minutes[^.]*")
 RUN_CARD, COURSE_CARD = "book/run_card", "book/course_card"
-SYLLABUS, MODEL_CARDS = "book/syllabus", "book/model_cards"
-# What cells with the tag `bookkeeping` do is for the prose alone: a page shows what they return, not their code.
+SYLLABUS, MODEL_CARDS, CHAPTER_MAP = "book/syllabus", "book/model_cards", "book/chapter_map"
+# What such a cell does is for the prose alone: a page shows what it returns, not its code.
 BOOKKEEPING = "bookkeeping"
 # Cells that a page folds, by their tag, and the words on the fold.
 FOLDED = {
@@ -93,8 +95,8 @@ def _fold(page: NotebookNode) -> None:
         if BOOKKEEPING in tags:
             cell.metadata["tags"] = [*(tag for tag in tags if tag != "hide-input"), "remove-input"]
         for tag in FOLDED.keys() & set(tags):
-            hidden = "hide-cell" if tag == exercises.SOLUTION else "hide-input"
-            cell.metadata["tags"] = [*(tag for tag in tags if tag != "hide-input"), hidden]
+            hidden = ["hide-cell"] if tag == exercises.SOLUTION else ["hide-input", "plumbing"]
+            cell.metadata["tags"] = [*(tag for tag in tags if tag != "hide-input"), *hidden]
             prompts = {"code_prompt_show": f"Show {FOLDED[tag]}", "code_prompt_hide": f"Hide {FOLDED[tag]}"}
             cell.metadata.setdefault("mystnb", {}).update(prompts)
 
@@ -118,6 +120,28 @@ def _tell_minutes(page: NotebookNode, reading: int, seconds: float) -> None:
     page.cells[0].source = READING.sub(lambda _: told, page.cells[0].source, 1)
 
 
+def _before_boxes(page: NotebookNode, text: str) -> None:
+    """Put text into the first cell of a chapter, below the question and its answer, above the first box."""
+    source = page.cells[0].source
+    place = box.start() if (box := FIRST_BOX.search(source)) else len(source)
+    page.cells[0].source = source[:place] + text + source[place:]
+
+
+def _opening(page: NotebookNode, place: str) -> dict[str, bytes]:
+    """Show the figure with the tag `opening` under the question, too; return the file of the picture.
+
+    Args:
+        page: one run of a chapter; its first cell is changed.
+        place: of the picture, from the folder of the site.
+    """
+    for cell in notebooks.code_cells(page):
+        if "opening" in notebooks.tags(cell) and (picture := _png(cell)):
+            alt = " ".join(cell.metadata["mystnb"]["image"]["alt"].split())
+            _before_boxes(page, f"```{{image}} /{place}\n:alt: {alt}\n:class: opening\n```\n\n")
+            return {place: picture}
+    return {}
+
+
 def _tell_kept(page: NotebookNode, record: dict[str, Any]) -> None:
     """Say under the title of a chapter which kept run its results come from."""
     source = record["kept"]
@@ -127,8 +151,7 @@ def _tell_kept(page: NotebookNode, record: dict[str, Any]) -> None:
         f"{source['commit']}, {words(source['machine'])}, {duration(record['cpu_seconds'])} of computing). "
         f"`make book PROFILE={profile}` runs the chapter live."
     )
-    box = f"\n:::{{admonition}} Kept results\n:class: note\n{note}\n:::\n"
-    page.cells[0].source = TITLE.sub(lambda title: title[0] + box, page.cells[0].source, 1)
+    _before_boxes(page, f":::{{admonition}} Kept results\n:class: note\n{note}\n:::\n\n")
 
 
 def _with_words(job: Job, executed: NotebookNode, source: NotebookNode) -> NotebookNode:
@@ -223,13 +246,18 @@ def _written(root: Path, toc: dict[str, Any], solutions: bool = True) -> dict[st
     return files
 
 
+def _png(cell: NotebookNode) -> bytes | None:
+    """Return the first picture that a cell shows."""
+    shown = [output.get("data", {}) for output in cell.outputs]
+    return next((base64.b64decode(data["image/png"]) for data in shown if "image/png" in data), None)
+
+
 def _picture(notebook: NotebookNode, name: str) -> bytes:
     """Return the picture of the figure `name`, which Sphinx cannot show on another page than its own."""
     for cell in notebooks.code_cells(notebook):
-        if cell.metadata.get("mystnb", {}).get("figure", {}).get("name") == name:
-            for output in cell.outputs:
-                if "image/png" in output.get("data", {}):
-                    return base64.b64decode(output["data"]["image/png"])
+        named = cell.metadata.get("mystnb", {}).get("figure", {}).get("name") == name
+        if named and (picture := _png(cell)):
+            return picture
     raise RunFailed(f"{HOME_PICTURE[0]}: has no picture called {name}, which the home page shows")
 
 
@@ -252,8 +280,10 @@ def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, byt
             if not solutions:
                 notebook.cells = exercises.without_solutions(notebook.cells, chapter=page.job.slug)
             chapters[page.job.slug] = notebook
+            files |= exercises.fold_solutions(notebook, page.job.slug)
         else:
             notebook = variant(notebook, model=str(page.job.model))
+        files |= _opening(notebook, f"pictures/{Path(page.document).name}.png")
         if len(documents[page.job.slug]) > 1:
             add_switch(notebook, str(page.job.model), documents[page.job.slug])
         files[f"{page.document}.ipynb"] = _bytes(notebook)
@@ -265,6 +295,7 @@ def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, byt
     order = [Path(entry["file"]).name for part in toc["parts"] for entry in part["chapters"]]
     in_order = {slug: chapters[slug] for slug in order if slug in chapters}
     files[f"{COURSE_CARD}.md"] = _syllabus.course_card(in_order).encode()
+    files[f"{CHAPTER_MAP}.md"] = chapter_map(in_order).encode()
     files[f"{MODEL_CARDS}.md"] = model_cards(root, manifest).encode()
     takes = {}
     for slug in in_order:

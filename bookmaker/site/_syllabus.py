@@ -25,20 +25,24 @@ FOLDED = {"bookkeeping", "parameters", "setup", "figure", "agreement", "claims"}
 LABEL = re.compile(r"^\(([\w-]+)\)=$", re.MULTILINE)
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 BOX = re.compile(r"^:::\{admonition\} (You will|Before you start)\n(?::class: \w+\n)?(.*?)^:::$", re.M | re.S)
-TWO_DAYS = (  # a promise, a model and who was in it, a budget from above and from below, what to do
+# A claim, a promise, a model, a private one, who was in it, whether epsilon is true, what one may say.
+TWO_DAYS = (
+    "the_claim",
     chain.PRIVACY,
-    chain.TESTING,
     chain.BASELINE,
-    chain.MEMBERSHIP,
     chain.DPSGD,
+    chain.MEMBERSHIP,
     chain.AUDITING,
-    chain.DEFENSES,
-    chain.YOUR_MODEL,
+    "hipaa",
 )
+OF_CHOICE = 4  # weeks with a chapter of the library each, at the end of the fourteen
 INTRO = f"""(syllabus)=
 # Syllabus
 
 Three plans, each with the chapters in the order of the book and in parts as even as whole chapters allow.
+The six weeks are the core, twelve chapters that build on each other.
+The fourteen weeks go through the core more slowly, with all exercises, and add four chapters of the library.
+The two days are seven chapters of the core.
 
 Only **running** is measured: it is what all runs of the chapter took when this copy of the book was made,
 and 0 where its results are kept.
@@ -162,8 +166,10 @@ def _hours(minutes: float) -> str:
     return f"{hours}\u00a0h {rest:02d}\u00a0min" if hours else f"{rest}\u00a0min"
 
 
-def _plan(names: Sequence[str], chapters: Sequence[Chapter], most: int | None) -> str:
-    """Return a plan as a table and a sentence on how even it is."""
+def _plan(
+    names: Sequence[str], chapters: Sequence[Chapter], most: int | None, more: Sequence[list] = ()
+) -> str:
+    """Return a plan as a table, whose last rows are `more`, and a sentence on how even it is."""
     minutes = [one.minutes(most) for one in chapters]
     parts = partition(minutes, len(names))
     sums = [sum(minutes[part]) for part in parts]
@@ -175,7 +181,9 @@ def _plan(names: Sequence[str], chapters: Sequence[Chapter], most: int | None) -
         times = (sum(one.reading for one in own), sum(one.running for one in own), work, total)
         rows.append([name, refs, *map(_hours, times)])
     mean = sum(sums) / len(sums)
-    return table(["", "chapters", "reading", "running", "exercises and quizzes", "in all"], rows) + (
+    return table(
+        ["", "chapters", "reading", "running", "exercises and quizzes", "in all"], [*rows, *more]
+    ) + (
         f"\nOn average {_hours(mean)}; the longest takes {max(sums) / mean:.2f} times as much, "
         f"the shortest {min(sums) / mean:.2f} times.\n"
     )
@@ -185,9 +193,17 @@ def syllabus(chapters: dict[str, Chapter]) -> str:
     """Return the page `book/syllabus.md`.
 
     Args:
-        chapters: by slug, in the order of the book; at least 14, those of the two days among them.
+        chapters: by slug, in the order of the book; the core among them.
     """
     every = list(chapters.values())
+    core = [chapters[slug] for slug in chain.CORE]
+    weeks = 14 - OF_CHOICE
+    free = [[f"week {week}", "a chapter of the library", *4 * [""]] for week in range(weeks + 1, 15)]
+    library = [
+        [f"{{ref}}`{one.label}`", _hours(one.minutes())]
+        for slug, one in chapters.items()
+        if slug not in chain.CORE
+    ]
     half_days = [f"{day} day, {half}" for day in ("first", "second") for half in ("morning", "afternoon")]
     times = [
         [f"{{ref}}`{one.label}`", one.reading, f"{one.running:.1f}", _hours(one.minutes())] for one in every
@@ -198,12 +214,14 @@ def syllabus(chapters: dict[str, Chapter]) -> str:
         for work in one.exercises
     ]
     sections = {
-        "Fourteen weeks": "Every chapter, with all its exercises.\n\n"
-        + _plan([f"week {week}" for week in range(1, 15)], every, None),
-        "Six weeks": "Every chapter, with the shortest of its exercises.\n\n"
-        + _plan([f"week {week}" for week in range(1, 7)], every, 1),
-        "Two days": "Eight chapters, with the shortest exercise of each; leave the proofs to the reader.\n\n"
-        + _plan(half_days, [chapters[slug] for slug in TWO_DAYS], 1),
+        "Six weeks": "The core, with the two shortest exercises of each chapter.\n\n"
+        + _plan([f"week {week}" for week in range(1, 7)], core, 2),
+        "Fourteen weeks": "The core, with all its exercises, then four chapters of your choice.\n\n"
+        + _plan([f"week {week}" for week in range(1, weeks + 1)], core, None, free)
+        + "\nEach chapter of the library begins with the chapters of the core that it needs.\n\n"
+        + table(["chapter of the library", "with all exercises and the quiz"], library),
+        "Two days": "Seven chapters of the core, with the shortest exercise of each; leave the proofs to the "
+        "reader.\n\n" + _plan(half_days, [chapters[slug] for slug in TWO_DAYS], 1),
         "What each chapter takes": table(
             ["chapter", "reading (min)", "running (min)", "with all exercises and the quiz"], times
         ),

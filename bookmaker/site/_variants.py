@@ -14,6 +14,9 @@ LABELS = (
     re.compile(r"^\s*:(?:label|name):\s*(\S+)\s*$", re.MULTILINE),  # option of a directive
 )
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
+NOTE = """The tables, figures, and inserted numbers of this page belong to this model.
+The sentences were written for the chapter's own page; the list at the end marks those that are true here.
+"""
 
 
 def _named_parts(cell: NotebookNode) -> list[dict]:
@@ -61,5 +64,6 @@ def variant(page: NotebookNode, *, model: str) -> NotebookNode:
         part["name"] += suffix
     for cell in prose if labels else []:
         cell.source = used.sub(lambda label: label[0] + suffix, cell.source)
-    prose[0].source = TITLE.sub(rf"# \1 ({in_words(model)})", prose[0].source, count=1)
+    title = f"# \\1 ({in_words(model)})\n\n{NOTE}"
+    prose[0].source = TITLE.sub(title, prose[0].source, count=1)
     return made

@@ -4,6 +4,7 @@ An exercise and the words of its solution are directives of sphinx-exercise; the
 the cell, or the cells, right after those words, tagged `solution`.
 """
 
+import base64
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ SOLUTION_TAG = re.compile(r"(?<![^\W\d_])(?i:solution)|Solution")  # a word of a
 NEW_LINE = re.compile(r"\r\n?|\n")  # what MyST takes for one, and nothing else
 LABEL = re.compile(r"^:label:\s*(\S+)\s*$", re.MULTILINE)
 EXERCISE, SOLUTION = "exercise", "solution"
+HEADING = "## Solutions"  # a cell of its own, above the solutions at a chapter's end
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,61 @@ def without_solutions(
             )
         if cell.cell_type == "markdown":
             cell.source = _without(cell.source, *kinds, where=where)
-        kept += [cell] if cell.source.strip() else []
+        kept += [cell] if cell.source.strip() not in ("", HEADING) else []
     return kept
+
+
+def _shown(cell: NotebookNode, picture: str) -> tuple[str, dict[str, bytes]]:
+    """Return the code of a solution and what it showed, as Markdown, and the file of its picture."""
+    parts, files = [f"```python\n{cell.source}\n```"], {}
+    for output in cell.outputs:
+        data = output.get("data", {})
+        if "scrapbook" in output.get("metadata", {}):
+            continue
+        if "image/png" in data:
+            files[picture] = base64.b64decode(data["image/png"])
+            alt = " ".join(cell.metadata["mystnb"]["image"]["alt"].split())
+            parts.append(f"```{{image}} /{picture}\n:alt: {alt}\n```")
+        elif "text/html" in data:
+            parts.append(f"```{{raw}} html\n{data['text/html']}\n```")
+        elif text := (output.get("text") or data.get("text/plain")):
+            parts.append(f"```text\n{text.rstrip()}\n```")
+    return "\n\n".join(parts), files
+
+
+def fold_solutions(page: NotebookNode, slug: str) -> dict[str, bytes]:
+    """Move the code and the results of each solution into its words, so that one fold has all of it.
+
+    Args:
+        page: the chapter with outputs that are fit for a page; changed.
+        slug: of the chapter, which begins the names of the pictures.
+
+    Returns:
+        The pictures of the solutions, by their place in the site.
+    """
+    files, kept, words = {}, [], None
+    for number, cell in enumerate(page.cells):
+        if not is_solution(cell):
+            kept.append(cell)
+            blocks = _blocks(cell.source, slug) if cell.cell_type == "markdown" else []
+            words = cell if blocks and blocks[-1]["kind"] == SOLUTION else None
+            continue
+        if words is None:  # a second cell, or one below other words
+            kept.append(cell)
+            continue
+        shown, pictures = _shown(cell, f"pictures/{slug}-{number}.png")
+        block = _blocks(words.source, slug)[-1]
+        fence = "`" * (2 + max(map(len, re.findall(r"`{3,}", f"{block[0]}{shown}"))))
+        told = f"{fence}{{solution}} {block['argument']}\n{block['body'].rstrip()}\n\n{shown}\n{fence}\n"
+        words.source = words.source[: block.start()] + told + words.source[block.end() :]
+        files |= pictures
+        # What a solution tells the prose is kept, without its code.
+        told_here = [output for output in cell.outputs if "scrapbook" in output.get("metadata", {})]
+        if told_here:
+            cell.outputs, cell.metadata["tags"] = told_here, ["remove-input"]
+            kept.append(cell)
+    page.cells = kept
+    return files
 
 
 def exercises(notebook: NotebookNode, chapter: str) -> list[Exercise]:

@@ -23,7 +23,8 @@ CODE_LINES = 16  # of a cell on a slide
 ROWS, LETTERS = 14, 1500  # of what a cell showed: more of them are read on the page
 POINTS = 5  # of a slide of words
 BEGINNING = "Before we start"
-OWN_SLIDES = {"Exercises", "Summary", "Quiz"}
+SHOWN = "What this run shows"
+OWN_SLIDES = {"Exercises", "Solutions", SHOWN, "Quiz"}
 LISTS = {"ul", "ol"}
 PROSE = {"p", "dl", "blockquote", *LISTS}
 NEVER = {"tag_skip-slide", "tag_solution", "tag_injected-parameters", "solution", "dropdown", "models"}
@@ -172,9 +173,8 @@ def _closing(article: Tag) -> list[NotebookNode]:
         cards = "".join(f"<li><p><strong>{title}</strong></p>{text}</li>" for title, text in titled)
         cells += _slide("Exercises", f'<ol class="cards">{cards}</ol>', "")
     for section in article.find_all("section", recursive=False):
-        if section.h2 is not None and section.h2.get_text(strip=True) == "Summary":
-            blocks = [tag for tag in section.find_all(recursive=False) if tag.name in PROSE]
-            cells += _slide("Summary", _of_words(blocks), "".join(map(str, blocks)))
+        if section.h2 is not None and section.h2.get_text(strip=True) == SHOWN:
+            cells += _slide(SHOWN, "".join(map(str, section.select("ul.claims"))), "")
     if asked := article.select_one("div.quiz-question"):
         asks = "".join(str(tag) for tag in asked.find_all(["p", "ol"], recursive=False))
         why = "".join(map(str, asked.select(".quiz-why > p")))

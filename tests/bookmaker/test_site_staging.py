@@ -76,7 +76,27 @@ def test_a_page_folds_what_ran_and_solutions_and_says_how_long_its_run_took(stag
     assert "parameters" not in tagged
     shown = tagged["injected-parameters"]
     assert "target_epsilon = 7" in shown.source and "hide-input" in notebooks.tags(shown)
-    assert "hide-cell" in notebooks.tags(tagged["solution"])
+    assert {"hide-input", "plumbing"} <= set(notebooks.tags(tagged["claims"]))
+
+
+def test_one_fold_has_the_words_the_code_and_the_result_of_a_solution(staged):
+    cells = {cell.id: cell.source for cell in page(staged, "notebooks/private_training").cells}
+    solution = cells["exercises"].partition("{solution}")[2]
+    assert "solution" not in cells
+    assert all(part in solution for part in ("One and one", "```python\none_and_one = 1 + 1", "the sum: 2"))
+
+
+def test_a_page_opens_with_its_picture_and_leads_on_after_the_quiz(staged):
+    cells = page(staged, "notebooks/private_training").cells
+    opening = cells[0].source
+    at = [
+        opening.index(part) for part in ("?\n", "{image} /pictures/private_training.png", ":::{admonition}")
+    ]
+    assert at == sorted(at) and ":alt: A blue rectangle." in opening
+    picture = (staged / "pictures/private_training.png").read_bytes()
+    assert picture == base64.b64decode(toy_site.png())
+    asked = page(staged, "notebooks/comparison").cells
+    assert [cell.id for cell in asked[-2:]] == ["quiz", "next"]
 
 
 def test_nothing_of_the_machine_and_no_progress_bar_is_staged(book):
@@ -115,7 +135,7 @@ def failed(book):
 
 
 def never_ran(book):
-    edit_run(book, "hipaa", lambda run: run.cells[-2].update(execution_count=None))
+    edit_run(book, "hipaa", lambda run: run.cells[-4].update(execution_count=None))
 
 
 def acts(book):

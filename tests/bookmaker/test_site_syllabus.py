@@ -8,7 +8,7 @@ import pytest
 import toy_site
 
 from bookmaker.runner import chain, files, notebooks
-from bookmaker.site import _staging, _syllabus, exercises
+from bookmaker.site import _map, _staging, _syllabus, exercises
 
 ROOT = toy_site.ROOT
 FILES = [entry["file"] for part in files.contents(ROOT)["parts"] for entry in part["chapters"]]
@@ -21,16 +21,21 @@ def sources():
     return {slug: notebooks.read(chain.source(ROOT, slug)) for slug in SLUGS}
 
 
-def test_plans_are_even_and_name_every_chapter_and_exercise(sources):
+def test_plans_are_even_and_have_the_core_the_library_and_every_exercise(sources):
     page = _syllabus.syllabus({slug: _syllabus.chapter(slug, source) for slug, source in sources.items()})
     ratios = [float(ratio) for ratio in re.findall(r"the longest takes ([\d.]+) times", page)]
     assert len(ratios) == 3 and max(ratios) <= MOST
     assert page.count("| week ") == 14 + 6 and page.count(" day, ") == 4
     weeks, _, index = page.partition("## Two days")
     for slug, source in sources.items():
-        assert weeks.count(f"{{ref}}`{_syllabus.chapter(slug, source).label}`") == 2
+        times = weeks.count(f"{{ref}}`{_syllabus.chapter(slug, source).label}`")
+        assert times == (2 if slug in chain.CORE else 1)
         for exercise in exercises.exercises(source, slug):
             assert index.count(f"{{ref}}`{exercise.title} <{exercise.label}>`") == 1
+
+
+def test_the_core_comes_first():
+    assert tuple(SLUGS[: len(chain.CORE)]) == chain.CORE
 
 
 def test_a_chapter_states_the_minutes_that_the_rule_gives(sources):
@@ -49,3 +54,15 @@ def test_parts_are_as_even_as_in_any_cut():
         ours = [minutes[part] for part in _syllabus.partition(minutes, parts)]
         assert [one for part in ours for one in part] == minutes and all(ours)
         assert sum(sum(part) ** 2 for part in ours) == min(costs)
+
+
+def test_the_map_has_every_chapter_once_and_the_library_beside_the_core_that_it_needs(sources):
+    page = _map.chapter_map(sources)
+    labels = {slug: _syllabus.LABEL.search(source.cells[0].source)[1] for slug, source in sources.items()}
+    at = {slug: page.index(f"{{ref}}`{label}`") for slug, label in labels.items()}
+    assert all(page.count(f"{{ref}}`{label}`") == 1 for label in labels.values())
+    assert [slug for slug in sorted(at, key=at.get) if slug in chain.CORE] == list(chain.CORE)
+    for slug, source in sources.items():
+        box = dict(_syllabus.BOX.findall(source.cells[0].source))["Before you start"]
+        needed = [one for one, label in labels.items() if f"`{label}`" in box and one in chain.CORE]
+        assert all(at[one] < at[slug] for one in needed), f"{slug} needs a later chapter"

@@ -3,7 +3,7 @@
 import pytest
 from nbformat import v4
 
-from bookmaker.site._variants import add_switch, variant
+from bookmaker.site._variants import NOTE, add_switch, variant
 
 
 def made(*sources, model="dp-eps-0.5"):
@@ -49,7 +49,9 @@ def test_every_label_and_every_reference_to_it_gets_a_name_of_its_own():
 def test_a_label_is_renamed_as_it_is_written(label):
     text = f"({label})=\n# Title\n:name: {label} \n\nSee {{ref}}`words <{label}>` and [here](#{label})."
     _, new = made(text, model="public")
-    assert new == text.replace(label, f"{label}--public").replace("# Title", "# Title (public checkpoint)")
+    assert new == text.replace(label, f"{label}--public").replace(
+        "# Title", f"# Title (public checkpoint)\n\n{NOTE}"
+    )
 
 
 def test_exercises_and_solutions_are_in_the_chapter_alone():

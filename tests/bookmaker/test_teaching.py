@@ -44,7 +44,7 @@ def chapter(*solution_outputs):
         code("tell()", glued("throws", text_plain="100"), glued("kind", text_plain="'copper'")),
         new_markdown_cell(EXERCISE),
         code("answer = 0.5", *solution_outputs, tags=("solution", "hide-input")),
-        new_markdown_cell("## Summary\n\nCoins."),
+        new_markdown_cell("## What this run shows\n\nCoins."),
     ]
     executed = new_notebook(cells=cells)
     source = copy.deepcopy(executed)
@@ -141,10 +141,17 @@ def _names(cell, kind):
 
 
 @pytest.mark.parametrize("slug", chain.SLUGS)
-def test_a_chapter_has_three_exercises_with_solutions_and_nothing_else_needs_them(slug):
+def test_a_chapter_has_four_exercises_and_nothing_else_needs_their_solutions(slug):
+    """A warm-up with its answer, two that are solved at the end, in words or in code, and a hard one."""
     source = notebooks.read(chain.source(ROOT, slug))
     asked = exercises.exercises(source, slug)
-    assert len(asked) == 3 and sum(not exercise.cells for exercise in asked) <= 1, "one is answered in words"
+    assert [asked[0].title.startswith("Warm-up: "), asked[-1].title.startswith("★ "), len(asked)] == [
+        True,
+        True,
+        4,
+    ]
+    assert sum(bool(exercise.cells) for exercise in asked[1:]) >= 2, "one may be answered in words"
+    assert [cell.source for cell in source.cells].count(exercises.HEADING) == 1
     given, only_solved = set(), set()
     for cell in notebooks.code_cells(source):
         if exercises.is_solution(cell):

@@ -30,13 +30,13 @@ def deck(*sections, **options):
 
 def test_a_deck_opens_with_the_question_and_ends_with_one():
     slides = deck(toy_deck.section("One", "<p>A.</p>"))
-    titles = ["1. Toy", "You will", "One", "Exercises", "Summary", "A question"]
+    titles = ["1. Toy", "You will", "One", "Exercises", "What this run shows", "A question"]
     assert [slide.title for slide in slides] == titles
-    first, aims, one, tasks, summary, asked = slides
+    first, aims, one, tasks, claims, asked = slides
     assert words(first.body) == "Is it safe? a run" and words(first.notes) == "It is asked often. See Coins."
     assert "add two numbers" in aims.body and "none" in aims.body and "Reading 3 minutes" in aims.notes
     assert words(one.body) == "A." and words(tasks.body) == "Exercise 1.1 (A sum) Add two numbers."
-    assert "Take this away." in words(summary.body) and "Next, more." in words(summary.notes)
+    assert words(claims.body) == "✓ Take this away."
     assert words(asked.body) == "What is one and one? Two. Three." and "Three is wrong" not in asked.body
     assert words(asked.notes) == "A is right. It is. B is wrong. It is not."
     text = "".join(slide.body + slide.notes for slide in slides)

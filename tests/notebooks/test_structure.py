@@ -21,7 +21,9 @@ FORBIDDEN = {
     r"savefig|open\(|read_csv|to_csv": "files outside artifacts",
     r"\bbookmaker\b": "what makes the book",
     r"if profile": "asking which profile runs",
+    r"\bchoose\(": "a sentence that the run chooses (claims go into the list at the end)",
 }
+ENDING = ("## What this run shows", "## Exercises", exercises.HEADING, "Next, ")
 GLUED = r"\{glue:text\}`(\w+)"
 
 
@@ -58,7 +60,20 @@ def test_the_opening_has_a_label_a_question_and_what_a_reader_needs(notebook):
     assert re.match(r"\(nb-[a-z-]+\)=\n# [^\n]+\n", first), "label and title first"
     asked = re.search(r"^.+\?$", first, re.M)
     assert asked and not re.search(r"[{}`$*]", asked[0]), "in plain words: the page before shows it too"
+    assert len(asked[0].split()) <= 15, asked[0]
     assert ":::{admonition} You will" in first and ":::{admonition} Before you start" in first
+
+
+def test_the_parts_of_a_chapter_are_there_and_in_order(notebook):
+    """One picture opens it; its claims come last, then exercises, solutions, and what is next."""
+    tags = [cell.metadata.get("tags", []) for cell in notebook.cells]
+    assert sum("opening" in one for one in tags) == 1 and sum("setup" in one for one in tags) >= 1
+    (claims,) = (k for k, one in enumerate(tags) if "claims" in one)
+    opening = next(cell for cell in notebook.cells if "opening" in cell.metadata.get("tags", []))
+    assert "figure" in opening.metadata.mystnb and re.search(r"\bclaims\(", notebook.cells[claims].source)
+    said = [cell.source for cell in notebook.cells]
+    places = [next(k for k, one in enumerate(said) if one.startswith(part)) for part in ENDING]
+    assert places == sorted(places) and places[0] < claims < places[1] and places[-1] == len(said) - 1
 
 
 def test_figures_have_caption_name_and_alt(notebook):
