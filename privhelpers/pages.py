@@ -85,7 +85,7 @@ def claims(sentences: Sequence[tuple[str, bool]]) -> Claims:
         sentences: pairs of a sentence, on one line, and whether this run shows it.
 
     Raises:
-        InvalidParameter: there is no sentence, one is empty, has two lines or stands twice, or a condition is
+        InvalidParameter: there is no sentence, one is empty, has two lines or is repeated, or a condition is
             neither true nor false.
     """
     holds = {}
@@ -93,7 +93,7 @@ def claims(sentences: Sequence[tuple[str, bool]]) -> Claims:
         if not isinstance(sentence, str) or not sentence.strip() or len(sentence.splitlines()) > 1:
             raise InvalidParameter(f"claim = {shown(sentence)}: must be a sentence on one line")
         if sentence in holds:
-            raise InvalidParameter(f"claim = {shown(sentence)}: stands twice in the list")
+            raise InvalidParameter(f"claim = {shown(sentence)}: is twice in the list")
         if np.ndim(true) or true not in (True, False):
             raise InvalidParameter(f"condition of {shown(sentence)} = {shown(true)}: must be true or false")
         holds[sentence] = bool(true)

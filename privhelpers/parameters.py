@@ -200,8 +200,8 @@ def checked(known: dict[str, Parameter], values: dict[str, Any], where: str) -> 
         where: the source of the values, for the message.
 
     Raises:
-        InvalidParameter: the first that is unknown, of another type or out of its range: in one line where
-            it stands, what it is and what is allowed.
+        InvalidParameter: the first that is unknown, of another type or out of its range: in one line its
+            place, its value, and what is allowed.
     """
     found = {}
     for name, value in values.items():

@@ -72,7 +72,7 @@ def normalize(text: str) -> str:
     Compatible characters become one (NFKC: full-width letters, ligatures, composed accents), and so do
     dashes, apostrophes, quotation marks, digits of every script and runs of white space; case is folded and
     characters without a shape (zero-width, soft hyphen, direction) are dropped. A model that writes
-    `ANN HILL` or breaks the line inside the name has given Ann Hill away all the same.
+    `ANN HILL` or breaks the line inside the name has given Ann Hill away even so.
 
     Accents, punctuation and markup count here: `stands_in` and `spelling.words` see through these, too.
 

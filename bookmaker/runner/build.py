@@ -44,7 +44,7 @@ FINISHED = re.compile(r"Finished jobid: \d+ \(Rule: (\S+)\)")
 
 
 def site_note(profile: str) -> str:
-    """Return the file that says what the sites of a profile are built from beside its runs."""
+    """Return the file that says what the sites of a profile are built from, apart from its runs."""
     return f"runs/{profile}/.notes/site"
 
 

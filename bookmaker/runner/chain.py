@@ -1,6 +1,6 @@
 """The chain of notebooks as a table, and where its files lie under `runs/<profile>/`.
 
-A chapter is known by its slug everywhere. Its number stands in two places only, the name of its file in
+A chapter is known by its slug everywhere. Its number is in two places only, the name of its file in
 `notebooks/` and `_toc.yml`, so that a chapter can move by renaming one file.
 """
 

@@ -172,7 +172,7 @@ def read(path: Path) -> bytes:
 
 
 def listed(path: Path) -> dict[str, str]:
-    """Return the hash of each name in a list of the format of `sha256sum -c`; errors are those of `read`."""
+    """Return the hash of each name in a list of the format of `sha256sum -c`; errors are as in `read`."""
     lines = read(path).decode("utf-8", "replace").split("\n")
     return {line[66:]: line[:64] for line in lines if line}
 

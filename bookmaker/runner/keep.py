@@ -35,7 +35,7 @@ NOT_KEPT = ("synthetic_notes/*.jsonl", "your_model/*.jsonl", "*_scores.npz")
 def reference(root: Path, profile: str) -> Path:
     """Keep the runs that a profile makes live and the one that it extends does not; return the folder.
 
-    Each is kept with its page, its artifacts and its record; beside them stands how all were made. Of `study`
+    Each is kept with its page, its artifacts and its record; next to them is how all were made. Of `study`
     the public checkpoint is kept, too, which other profiles start from.
 
     Args:

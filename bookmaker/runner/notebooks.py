@@ -162,7 +162,7 @@ def refresh_prose(executed: NotebookNode, current: NotebookNode) -> NotebookNode
     tags) from the source and its outputs and injected parameters from the run.
 
     Raises:
-        RunFailed: the code cells differ, so the outputs are not those of this source.
+        RunFailed: the code cells differ, so the outputs do not belong to this source.
     """
     ran = code_cells(executed)
     injected = [cell for cell in ran if INJECTED in tags(cell)]

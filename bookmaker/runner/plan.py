@@ -102,7 +102,7 @@ class Job:
 
     @property
     def note(self) -> str:
-        """What the run follows from, beside the results of others."""
+        """What the run follows from, apart from the results of others."""
         return f"runs/{self.profile}/.notes/{self.rule}.json"
 
     @property
@@ -117,7 +117,7 @@ class Job:
 
     @property
     def failed(self) -> str:
-        """Where a failed notebook is kept for reading."""
+        """The place of a failed notebook, kept for reading."""
         return f"runs/{self.profile}/failed/{self.rule}.ipynb"
 
     @property
@@ -217,7 +217,7 @@ def _from_kept(job: Job, found: Kept, code: str) -> Job:
 
 
 def other_notes(root: Path, plan: list[Job]) -> str:
-    """Return why kept runs cannot stand beside the notes that a plan's own run made, or "".
+    """Return why kept runs cannot be shown with the notes that a plan's own run made, or "".
 
     Raises:
         MissingArtifact: there are no notes yet.
@@ -273,7 +273,7 @@ def write_if_new(path: Path, data: bytes) -> None:
 
 
 def note(root: Path, job: Job) -> None:
-    """Write down what a run follows from beside the results of others."""
+    """Write down what a run follows from, apart from the results of others."""
     write_if_new(root / job.note, to_json({"fingerprint": job.fingerprint, "parameters": job.parameters}))
 
 

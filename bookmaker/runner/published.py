@@ -41,7 +41,7 @@ WORTH, NOT_PROTECTED = bundle.WORDS["modes"]["research"], tuple(bundle.WORDS["no
 
 
 def site(root: Path, profile: str, *, solutions: bool = True) -> Path:
-    """Return the folder of a profile's site; one with solutions and one without lie beside each other."""
+    """Return the folder of a profile's site; one with solutions and one without lie side by side."""
     return root / "runs" / profile / SITES[solutions]
 
 
@@ -115,7 +115,7 @@ def manifest_damage(root: Path, plan: list[Job]) -> dict[str, str]:
 
 
 def manifest(root: Path, plan: list[Job]) -> dict[str, Any]:
-    """Return the manifest of a profile, which is that of the runs on disk, in the order of the plan.
+    """Return the manifest of a profile, made from the runs on disk, in the order of the plan.
 
     Raises:
         MissingArtifact: it was not written yet, or a run is not complete.

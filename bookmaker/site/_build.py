@@ -94,7 +94,7 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
     Args:
         root: the repository.
         plan: every run of the profile.
-        solutions: whether the site shows them; one without is built beside the other.
+        solutions: whether the site shows them; one without is built next to the other.
 
     Raises:
         PrivHelpersError: a run is missing, failed or out of date, a page does not build without warnings,

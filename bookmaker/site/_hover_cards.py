@@ -1,7 +1,7 @@
 """What a card over a link shows: a term of the glossary, or a theorem or figure of another page.
 
-`_static/cards.js` shows it beside a link that has the pointer or the focus. It cannot fetch a page where the
-site is a folder opened without a server, so what other pages link to lies in one file of data beside it,
+`_static/cards.js` shows it next to a link that has the pointer or the focus. It cannot fetch a page where the
+site is a folder opened without a server, so what other pages link to lies in one file of data next to it,
 which is loaded with the first card.
 """
 

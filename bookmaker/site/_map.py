@@ -1,4 +1,4 @@
-"""The page that shows how the chapters build on each other: the core as a path, the library beside it."""
+"""The page that shows how the chapters build on each other: the core as a path, the library to its right."""
 
 import re
 

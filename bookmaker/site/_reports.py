@@ -1,6 +1,6 @@
 """What a chapter writes as a page of its own, an audit's report or a sheet for readers, in the site.
 
-It lies beside the pages of the site, byte for byte as its run left it, and its own policy lets it load and
+It lies next to the pages of the site, byte for byte as its run left it, and its own policy lets it load and
 run nothing. The chapter links to it. In a frame it would need a hole in the site's policy, which knows no
 frames; as a part of the chapter it would fill the search and the contents with the headings of every attack.
 """

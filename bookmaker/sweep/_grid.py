@@ -39,7 +39,7 @@ class Cell:
 
     @property
     def profile(self) -> str:
-        """Its name, which is that of its folder under `runs/`."""
+        """Its name, the name of its folder, too, under `runs/`."""
         return check_name(f"{self.base}-{self.architecture}-s{self.seed}")
 
 

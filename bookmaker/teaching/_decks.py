@@ -6,8 +6,8 @@ above it. All prose is in the notes; code, tables and proofs on no slide are lef
 are solutions. The tags of a cell overrule this: `slide` puts what it shows on a slide, `skip-slide` keeps it
 off.
 
-The page is that of the built site, because nbconvert does not read MyST: its references, theorems and numbers
-are those of the site, its formulas and pictures are local, and what a model wrote in it is text.
+The page comes from the built site, because nbconvert does not read MyST: its references, theorems and numbers
+are the site's, its formulas and pictures are local, and what a model wrote in it is text.
 """
 
 from collections.abc import Iterator

@@ -45,7 +45,7 @@ PLACES = (
 class Execute(preprocessors.Execute):
     """Runs a notebook as nbgrader does, but a mistake costs its points once, and only errors fail a test.
 
-    Where a test failed, the teacher's solution is run before the student's next one, which may use it.
+    If a test failed, the teacher's solution is run before the student's next one, which may use it.
     nbgrader itself gives no point for a test that wrote to stderr, as a warning or a progress bar does.
     """
 
@@ -192,7 +192,7 @@ def grade(submitted: str, source: Path, folder: Path) -> tuple[int, list[str]]:
         folder: where the results go; old pages of students are removed.
 
     Returns:
-        How many grades there are, and the folders that were left out, since their names are no student's.
+        How many grades there are, and the folders left out because no student has their name.
 
     Raises:
         InvalidParameter: no folder was named.

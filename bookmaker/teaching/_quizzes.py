@@ -1,7 +1,7 @@
 """The quizzes of the book for Moodle, with the numbers of a run, in GIFT.
 
 GIFT gives a meaning to `~ = # { } :` and, before some letters, to the backslash; each of them gets a
-backslash in front. A text is HTML, in which formulas stand between `\\(` and `\\)`, as Moodle reads them.
+backslash in front. A text is HTML, in which formulas are between `\\(` and `\\)`, as Moodle reads them.
 """
 
 import html

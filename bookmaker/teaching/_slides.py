@@ -1,8 +1,8 @@
 """`python -m bookmaker slides`: nbconvert makes a deck of slides with speaker notes for each chapter.
 
-A deck is one page of reveal.js, which lies in `bookmaker/teaching/reveal` as its wheel has it, beside a
+A deck is one page of reveal.js, which lies in `bookmaker/teaching/reveal` as its wheel has it, next to a
 template for nbconvert: its own asks other hosts for scripts and styles. The decks pass the checks of the site
-and carry its policy. They load nothing but what lies beside them.
+and carry its policy. They load nothing but what lies next to them.
 """
 
 import re

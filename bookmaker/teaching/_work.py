@@ -47,9 +47,9 @@ def name_of(cell: NotebookNode) -> str:
 def merged(released: NotebookNode, submitted: NotebookNode, student: str) -> NotebookNode:
     """Return the released notebook with the cells of a student.
 
-    Answers stand where the released notebook has them; of several copies of one, all run and the last one
+    Answers are put where the released notebook has them; of several copies of one, all run and the last one
     counts. Cells that the student added follow the cell that they followed. Setup, tests, and the student's
-    number are those of the course.
+    number are the course's.
     """
     known = [cell for cell in released.cells if _graded(cell)]
     places: dict[str, list[NotebookNode]] = {}

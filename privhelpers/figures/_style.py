@@ -54,7 +54,7 @@ _KNOWN_MODELS = MappingProxyType(
 
 
 def is_model(name: str) -> bool:
-    """Return whether `name` is that of a model of the book, which has a color and a marker of its own."""
+    """Return whether `name` names a model of the book, which has a color and a marker of its own."""
     return name in _KNOWN_MODELS or epsilon_of(name) is not None
 
 
