@@ -34,6 +34,7 @@ CHAPTER_EPSILON = 8.0
 HOME_PICTURE = (chain.STATISTICS, "fig-bars", "book/result.png")  # chapter, figure, place of the copy
 CHAPTER_MODEL = {step.slug: chain.CHAPTER_MODEL["model"] for step in chain.CHAIN if step.per == "model"}
 TITLE = re.compile(r"^# .*\n", re.MULTILINE)
+MESSAGE = re.compile(r"^([^*`$]+?[.?!])(?:\s+|$)")  # the first sentence of a caption, in plain words
 FIRST_BOX = re.compile(r"^:{3,}\{", re.MULTILINE)
 READING = re.compile(r"Reading \d+ minutes[^.]*")
 RUN_CARD, COURSE_CARD = "book/run_card", "book/course_card"
@@ -99,6 +100,13 @@ def _fold(page: NotebookNode) -> None:
             cell.metadata["tags"] = [*(tag for tag in tags if tag != "hide-input"), *hidden]
             prompts = {"code_prompt_show": f"Show {FOLDED[tag]}", "code_prompt_hide": f"Hide {FOLDED[tag]}"}
             cell.metadata.setdefault("mystnb", {}).update(prompts)
+
+
+def _lead(page: NotebookNode) -> None:
+    """Print the first sentence of each caption, which says what to see, in bold."""
+    for cell in notebooks.code_cells(page):
+        if figure := cell.metadata.get("mystnb", {}).get("figure"):
+            figure["caption"] = MESSAGE.sub(r"**\1** ", figure["caption"].strip(), count=1).strip()
 
 
 def _bytes(page: NotebookNode) -> bytes:
@@ -190,6 +198,7 @@ def page_of(root: Path, job: Job) -> NotebookNode:
         clean_outputs(cell, where)
         check_picture(cell, where)
     _fold(page)
+    _lead(page)
     _tell_minutes(page, _syllabus.reading_minutes(source, job.slug), record["seconds"])
     if job.kept:
         _tell_kept(page, record)
