@@ -57,6 +57,12 @@ def largest_belief(prior, epsilon=1.0):
     return 100 * mechanisms.posterior_range(prior=prior, epsilon=epsilon)[1]
 
 
+def questions_of_equal_noise(cells=50, epsilon=1.0):
+    """Where the spread of one of k divided answers is that of a sum of cells, both from SciPy."""
+    of_cells = math.sqrt(cells * scipy.stats.laplace.var(scale=1 / epsilon))
+    return scipy.optimize.brentq(lambda k: scipy.stats.laplace.std(scale=k / epsilon) - of_cells, 0.5, 1000)
+
+
 def first_order_floor():
     bounds = [math.log(1e5) / (order - 1) for order in range(2, 64)]
     return min(bounds)
@@ -111,6 +117,10 @@ TRUE = {
     "composition advanced-cost": lambda: (
         mechanisms.advanced_composition(epsilon=0.1, runs=100, delta_slack=1e-5).epsilon
     ),
+    "more_mechanisms ten-patients-ahead": lambda: np.divide(
+        *scipy.special.softmax(0.3 * np.array([120, 100]) / 2)
+    ),
+    "more_mechanisms when-to-publish-once": questions_of_equal_noise,
     "hypothesis_testing ceiling-at-one-percent": lambda: 100 * mechanisms.largest_tpr(fpr=0.01, epsilon=1.0),
     "renyi_accounting floor-of-orders": first_order_floor,
     "synthetic_records secret-bits": lambda: -7 * math.log2(0.1),

@@ -38,6 +38,7 @@ OTHER = {
     "anonymization": {"seed": 3, "areas": 20, "small": 4},
     "differential_privacy": {"seed": 3, "epsilon": 2.0, "delta": 1e-7, "prior": 0.2, "people": 400},
     "composition": {"seed": 3, "delta": 1e-8, "small_epsilon": 1.5, "big_epsilon": 0.8, "runs": 40},
+    "more_mechanisms": {"seed": 3, "epsilon": 2.0, "people": 400},
     "hypothesis_testing": {"seed": 3, "epsilon": 0.4, "delta": 1e-7, "fpr": 0.05, "prior": 0.1},
     "renyi_accounting": {"noise_multiplier": 2.5, "sample_rate": 0.05, "steps": 300},
 }
