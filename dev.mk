@@ -6,10 +6,11 @@ export PYTHONPATH := $(CURDIR)
 
 # What no page may say, even in quotation marks: that a number protects somebody by law, or that a risk is gone.
 CLAIMS := hipaa[ -]*compliant|near(ly)?[ -]*compliant|records? +protected|100 *(%|percent|per cent) *elimination
-lint:  ## check style, format, that notebooks carry no outputs, and that no page claims what it cannot
+lint:  ## check style, format, plain English, that notebooks carry no outputs, and that no page claims what it cannot
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/nbstripout --keep-id --verify notebooks/*.ipynb assignments/*/*.ipynb
+	@.venv/bin/python tests/plain_english.py
 	@! grep -niErI '$(CLAIMS)' notebooks book privhelpers privaudit README.md
 
 mutants:  ## put faults into the private training one at a time, and say which test notices each: build/mutants.md
