@@ -1,10 +1,20 @@
-// The two pictures of "Move the numbers". Plain functions first, so that a test can call them.
+// The two pictures with sliders, each in an empty box of a page. Plain functions first, so that a test can call
+// them. The printed book runs this file once for each page that has a picture.
 "use strict";
 
-const explore = (() => {
+window.explore = (() => {
   // Largest true positive rate at a false positive rate under (epsilon, delta). Kairouz et al. 2015.
   const largestTpr = (epsilon, delta, fpr) =>
     Math.max(0, Math.min(1, Math.exp(epsilon) * fpr + delta, 1 - Math.exp(-epsilon) * (1 - fpr - delta)));
+
+  // Largest true minus false positive rate.
+  const largestAdvantage = (epsilon, delta) => (Math.expm1(epsilon) + 2 * delta) / (Math.exp(epsilon) + 1);
+
+  // Share of noisy counts above a threshold: a true count and Laplace noise of this budget.
+  const above = (threshold, count, epsilon) => {
+    const tail = Math.exp(-epsilon * Math.abs(threshold - count)) / 2;
+    return threshold > count ? tail : 1 - tail;
+  };
 
   const logFactorials = [0];
   const logFactorial = (n) => {
@@ -34,10 +44,11 @@ const explore = (() => {
       steps * rdp[i] + Math.log1p(-1 / order) - (Math.log(delta) + Math.log(order)) / (order - 1))));
 
   const epsilon = (q, sigma, steps, delta) => toEpsilon(divergences(q, sigma), steps, delta);
-  return { largestTpr, epsilon, divergences, toEpsilon };
+  return { largestTpr, largestAdvantage, above, epsilon, divergences, toEpsilon };
 })();
 
 (() => {
+  const { explore } = window;
   const SPACE = { left: 64, right: 392, top: 12, bottom: 258 };
   const raised = (power) => [...String(power)].map((sign) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)]).join("");
   const shown = (value) => {
@@ -72,27 +83,52 @@ const explore = (() => {
   const across = (share) => SPACE.left + share * (SPACE.right - SPACE.left);
   const upward = (share) => SPACE.bottom - share * (SPACE.bottom - SPACE.top);
 
-  const wire = (id, draw) => {
+  const make = (parent, name, attributes = {}) => {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    parent.append(made);
+    return made;
+  };
+
+  // Puts sliders, a picture, and a sentence into a box. A slider is [name, sign, min, max, step, start].
+  const wire = (id, picture, sliders, draw) => {
     const box = document.getElementById(id);
     if (!box) return;
-    const field = (name) => box.querySelector(`input[name=${name}]`);
+    box.replaceChildren();
+    const fields = {};
+    for (const [name, sign, min, max, step, value] of sliders) {
+      const label = make(make(box, "p"), "label");
+      label.append(`${sign}: `);
+      const field = make(label, "input", { type: "range", name, min, max, step, value });
+      fields[name] = [field, make(label, "output", { name })];
+    }
+    const svg = make(box, "div");
+    svg.innerHTML = `<svg viewBox="0 0 440 300" role="img" aria-label="${picture}"></svg>`;
+    const says = make(box, "p", { role: "status", class: "says" });
     const say = (name, text) => {
-      box.querySelector(`output[name=${name}]`).textContent = text;
-      field(name).setAttribute("aria-valuetext", text);
+      fields[name][1].textContent = text;
+      fields[name][0].setAttribute("aria-valuetext", text);
     };
-    const update = () => draw(box, (name) => 10 ** Number(field(name).value), say);
+    const at = (name) => Number(fields[name][0].value);
+    const update = () => {
+      says.textContent = draw(svg.firstChild, at, say);
+    };
     box.addEventListener("input", update);
     update();
   };
 
-  wire("explore-roc", (box, value, say) => {
-    const [epsilon, delta] = [value("epsilon"), value("delta")];
+  const DELTA = ["delta", "δ", -9, -2, 0.5, -5];
+
+  wire("explore-roc", "Region of true and false positive rates that the budget allows, with one attacker", [
+    ["epsilon", "ε", -2, 1.2, 0.01, 0], DELTA, ["threshold", "threshold t", -3, 6, 0.1, 1.5],
+  ], (svg, at, say) => {
+    const [epsilon, delta, threshold] = [10 ** at("epsilon"), 10 ** at("delta"), at("threshold")];
     say("epsilon", shown(epsilon));
     say("delta", shown(delta));
-    const svg = box.querySelector("svg");
+    say("threshold", threshold.toFixed(1));
     const ticks = [0, 0.25, 0.5, 0.75, 1];
     axes(svg, ticks.map((t) => [t, across(t)]), ticks.map((t) => [t, upward(t)]),
-      ["false positive rate", "true positive rate"]);
+      ["false-positive rate", "true-positive rate"]);
     const rates = [...Array(201).keys()].map((i) => (i / 200) ** 3);
     const curve = rates.map((rate) => [across(rate), upward(explore.largestTpr(epsilon, delta, rate))]);
     const below = [...rates].reverse().map((rate) =>
@@ -100,15 +136,20 @@ const explore = (() => {
     element(svg, "path", { d: `${path([...curve, ...below])}Z`, class: "region" });
     element(svg, "path", { d: path(curve), class: "curve" });
     element(svg, "path", { d: path([[across(0), upward(0)], [across(1), upward(1)]]), class: "guess" });
-    const atOne = explore.largestTpr(epsilon, delta, 0.01);
-    const advantage = (Math.expm1(epsilon) + 2 * delta) / (Math.exp(epsilon) + 1);
-    box.querySelector(".says").textContent =
-      `At one false alarm in a hundred, an attacker finds at most ${shown(100 * atOne)}% of the patients; `
-      + `true minus false positive rate is at most ${shown(100 * advantage)}%.`;
+    const [accused, found] = [0, 1].map((count) => explore.above(threshold, count, epsilon));
+    element(svg, "circle", { cx: across(accused), cy: upward(found), r: 5, class: "point" });
+    const percent = (share) => `${shown(100 * share)}%`;
+    return `At 1% false positives, no attacker finds more than ${percent(explore.largestTpr(epsilon, delta, 0.01))} `
+      + `of the members, and no advantage is above ${percent(explore.largestAdvantage(epsilon, delta))}. `
+      + `The attacker with the threshold ${threshold.toFixed(1)} accuses ${percent(accused)} of the others `
+      + `and finds ${percent(found)} of the members.`;
   });
 
-  wire("explore-epsilon", (box, value, say) => {
-    const [sigma, q, steps, delta] = [value("sigma"), Math.min(1, value("q")), Math.round(value("steps")), value("delta")];
+  wire("explore-epsilon", "Epsilon spent after each number of steps", [
+    ["sigma", "σ", -0.5, 1.3, 0.01, 0], ["q", "q", -4, 0, 0.01, -1], ["steps", "T", 0, 5, 0.004, 2.176], DELTA,
+  ], (svg, at, say) => {
+    const [sigma, q, delta] = ["sigma", "q", "delta"].map((name) => 10 ** at(name));
+    const steps = Math.round(10 ** at("steps"));
     say("sigma", shown(sigma));
     say("q", shown(q));
     say("steps", steps);
@@ -119,14 +160,12 @@ const explore = (() => {
     const [low, high] = [-2, 3];
     const height = (epsilon) => upward((Math.log10(epsilon) - low) / (high - low));
     const inside = (epsilon) => epsilon >= 10 ** low && epsilon <= 10 ** high;
-    const svg = box.querySelector("svg");
     axes(svg, [0, 1, 2, 3, 4, 5].map((p) => [(10 ** p).toLocaleString("en"), across(p / 5)]),
       [-2, -1, 0, 1, 2, 3].map((p) => [10 ** p, height(10 ** p)]), ["steps", "ε (nats)"]);
     const drawn = powers.map((power, i) => [across(Math.log10(power) / 5), height(spent[i])]).filter((_, i) => inside(spent[i]));
     element(svg, "path", { d: path(drawn), class: "curve" });
     const own = explore.toEpsilon(rdp, steps, delta);
     if (inside(own)) element(svg, "circle", { cx: across(Math.log10(steps) / 5), cy: height(own), r: 5, class: "point" });
-    box.querySelector(".says").textContent =
-      `After ${steps} steps: ε = ${shown(own)}${inside(own) ? "" : ", outside the picture,"} at δ = ${shown(delta)} (one patient added or removed, Poisson sampling, Rényi accountant).`;
+    return `After ${steps} steps: ε = ${shown(own)}${inside(own) ? "" : ", outside the picture,"} at δ = ${shown(delta)} (one unit added or removed, Poisson sampling, Rényi accountant).`;
   });
 })();
