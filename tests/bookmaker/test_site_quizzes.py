@@ -40,7 +40,7 @@ RUN = {  # what the chapters keep that a question quotes, as a run might have it
         "shards": 4,
     },
     **{"shadows": 8, "all_attempts": 5600, "effect": 9.1, "tight_epsilon": 0.9995, "search_one": 7.99},
-    **{"poisson": 8.6, "shuffled": 23.3, "shown_epsilon": 4.0, "binomial_lower": 1.8, "qn": 10.0},
+    **{"poisson": 8.6, "shuffled": 23.3, "shown_epsilon": 4.0, "binomial_lower": 1.8},
     **{"baseline_alike": 229, "copy_members": 1000, "baseline_phantoms": 104, "copy_heldout": 1000},
     **{"off_perplexity": 2.3, "honest_perplexity": 10.9},
 }
