@@ -179,7 +179,7 @@ QUESTIONS = {
     "what is differential privacy": "differential_privacy",
     "how to choose epsilon": "private_utility",
     "Renyi accountant": "renyi_accounting",
-    "clip gradients per sample": "dpsgd_step",
+    "clip gradients per sample": "private_training",
     "LoRA": "luck_and_size",
     "extract phone number": "extraction",
     "canary exposure": "memorization",
