@@ -4,14 +4,13 @@ A score is HIGHER for what looks more like a member, such as minus the loss of a
 
     arms = split(scores, patients, member)          # one score a note
     measure(arms, draws=1000).auc                   # with an interval that resamples patients
-    choose({"loss": arms, "loss, patients": arms.by_patient()}).measured
+    select_attack({"loss": arms, "loss, patients": arms.by_patient()}).measured
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from privhelpers import rng, stats, validate
@@ -190,18 +189,6 @@ def leakage_at(
     return Interval(*ends, level, area.method)
 
 
-def table(measured: Mapping[tuple[str, str], Measured]) -> pd.DataFrame:
-    """Return a row for each attack and level: AUC and true-positive rates with their intervals."""
-    rows = {
-        key: [*as_plain(one.auc), *as_plain(one.tpr_at_1pct_fpr), *as_plain(one.tpr_at_01pct_fpr)]
-        for key, one in measured.items()
-    }
-    names = ("AUC", "TPR at 1% FPR", "TPR at 0.1% FPR")
-    columns = [f"{name}{end}" for name in names for end in ("", " low", " high")]
-    index = pd.MultiIndex.from_tuples(rows, names=["attack", "level"])
-    return pd.DataFrame(list(rows.values()), index=index, columns=columns)
-
-
 @dataclass(frozen=True)
 class Choice:
     """The attack that won on one half of the patients, measured on the other half.
@@ -217,7 +204,7 @@ class Choice:
     measured: Measured
 
 
-def choose(
+def select_attack(
     attacks: Mapping[str, Arms],
     *,
     fpr: float | None = None,
@@ -225,7 +212,7 @@ def choose(
     seed: int = 0,
     level: float = 0.95,
 ) -> Choice:
-    """Choose the attack with the highest AUC on half of the patients and measure it on the other half.
+    """Select the attack with the highest AUC on half of the patients and measure it on the other half.
 
     The best of many is chosen partly by chance: measured on the same data, it looks better than it
     is, and on a model that leaks nothing the winner still seems to find something.
@@ -236,7 +223,7 @@ def choose(
         draws, seed, level: as of `measure`; the seed also splits the patients.
     """
     if not attacks:
-        raise InvalidParameter("attacks: there is nothing to choose from")
+        raise InvalidParameter("attacks: there is nothing to select from")
     if fpr is not None:
         fpr = validate.probability(fpr=fpr)
     halves: list[str] = []

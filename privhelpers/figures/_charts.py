@@ -268,28 +268,30 @@ def two_arms(
 
 
 @style.drawn
-def roc(curves: Mapping[str, RocCurve]) -> Figure:
+def roc(curves: Mapping[str, RocCurve], *, controls: Collection[str] = ()) -> Figure:
     """Draw ROC curves with their bands on logarithmic axes, with the diagonal of a coin flip.
 
     Args:
         curves: by model or by attack, from `stats.roc_curve`.
+        controls: names of curves of what no model was trained on, drawn dashed and hollow.
 
     Raises:
-        InvalidParameter: there is no curve.
+        InvalidParameter: there is no curve, or a control has none.
 
     Source: Carlini et al., S&P 2022, figure 1, for the logarithmic axes.
     """
     if not curves:
         raise InvalidParameter("curves: give one curve or more")
     figure, place = style.canvas(style.TALL)
-    looks = _looks(list(curves), ())
+    looks = _looks(list(curves), controls)
     floor = min(curve.fpr[0] for curve in curves.values())
     place.plot([floor, 1], [floor, 1], color=style.CONTROL, linestyle=":", label="coin flip")
     for name, curve in curves.items():
         # A rate of zero has no place on a logarithmic axis: it is drawn on the lower edge.
         low, tpr, high = (np.maximum(values, floor / 2) for values in (curve.low, curve.tpr, curve.high))
         place.fill_between(curve.fpr, low, high, color=looks[name]["color"], alpha=0.16, linewidth=0)
-        place.plot(curve.fpr, tpr, markevery=9, **looks[name])
+        hollow = {"mfc": "white"} if name in controls else {}
+        place.plot(curve.fpr, tpr, markevery=9, **looks[name], **hollow)
     place.set(xscale="log", yscale="log", xlim=(floor, 1), ylim=(floor / 2, 1.05))
     place.set(xlabel="false-positive rate (share of controls)")
     place.set(ylabel="true-positive rate (share of members)")

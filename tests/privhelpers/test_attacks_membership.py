@@ -47,7 +47,7 @@ def test_the_winner_of_many_worthless_attacks_is_flattered_only_where_it_was_cho
     gaps, measured = [], []
     for seed in range(12):
         attacks = {f"a{i}": arms(seed=100 * seed + i) for i in range(15)}
-        choice = scores.choose(attacks, draws=100, seed=seed)
+        choice = scores.select_attack(attacks, draws=100, seed=seed)
         gaps.append(choice.flattered - 0.5)
         measured.append(choice.measured.auc.estimate - 0.5)
     assert min(gaps) > 0  # the best of 15 always looks better than chance where it was chosen

@@ -7,8 +7,9 @@ import pytest
 
 from privhelpers import artifacts, models, stats, training
 from privhelpers.artifacts import Store
-from privhelpers.attacks import panel, shadow, signals
+from privhelpers.attacks import battery, panel, shadow, signals
 from privhelpers.attacks.bank import Bank
+from privhelpers.attacks.scores import measure
 from privhelpers.attacks.shadow import Task
 from privhelpers.errors import InvalidParameter
 from privhelpers.results import Results
@@ -63,6 +64,58 @@ def test_every_attack_with_shadow_models_beats_the_loss_where_texts_differ():
 def test_nothing_is_found_where_training_left_no_trace():
     for name, area in areas_in_turn(*made(effect=0.0)).items():
         assert abs(area - 0.5) < 0.06, name
+
+
+# The battery: every attack on one model, in one table.
+
+
+def battery_of(effect, seed=0):
+    """Scores of 400 notes of 200 patients under every attack; the shadow models know the first 200."""
+    bank, _ = made(effect=effect, seed=seed)
+    generator = np.random.default_rng(seed)
+    ids = [*NOTES, *(f"x{n:03d}" for n in range(200))]
+    member = np.arange(400) % 2 == 0
+    start = [generator.normal(-2.0, 0.3, 10) for _ in ids]
+    token_log_p = tuple(row + effect * one for row, one in zip(start, member, strict=True))
+    found = signals.Signals(
+        loss=np.array([-row.mean() for row in token_log_p]),
+        min_k=np.array([row.min() for row in token_log_p]),
+        min_k_plus_plus=np.array([row.max() for row in token_log_p]),
+        tokens=np.full(400, 10),
+        zlib_bytes=np.full(400, 50),
+        lower_loss=None,
+        token_log_p=token_log_p,
+        token_greedy=(np.zeros(10, dtype=bool),) * 400,
+    )
+    references = {"public": {i: -row.mean() for i, row in zip(ids, start, strict=True)}}
+    notes = [{"patient_id": f"p{n % 2}-{n // 4}", "admission": n // 2 % 2} for n in range(400)]
+    return battery.all_scores(found, ids, references, start, bank), notes, member
+
+
+def test_the_battery_has_every_attack_and_leaves_out_what_shadow_models_do_not_know():
+    scores, notes, member = battery_of(0.5)
+    assert len(scores) == 400 and scores["loss"].notna().all() and {*shadow.AGAINST_START} < {*scores}
+    known = scores.notna().all(axis=1)
+    assert known.sum() == 200 and known.iloc[:200].all()
+    assert np.allclose(scores["reference_public"], 0.5 * member)
+    tries = battery.arms_by_name(scores, notes, member)
+    assert len(tries) == 2 * len(scores.columns), "every admission has one note"
+    tables = battery.by_attack({name: measure(one, draws=50) for name, one in tries.items()})
+    assert tables["lira_online_fixed"]["sample"]["n"] == [100, 100]
+    assert tables["loss"]["patient"]["auc"][0] > 0.9
+    assert all(rows["admission"] == rows["sample"] for rows in tables.values())
+
+
+def test_the_gain_of_attacks_on_tokens_is_a_difference_of_two_rates_on_the_same_patients():
+    for effect in (0.0, 0.5):
+        scores, notes, member = battery_of(effect)
+        gain = battery.token_gain(scores, notes, member, rate=0.1, draws=100)
+        assert gain["attacks"][0] in shadow.AGAINST_START and gain["attacks"][1] not in shadow.AGAINST_START
+        estimate, low, high = gain["difference"]
+        assert estimate == pytest.approx(gain["tpr"][0] - gain["tpr"][1]) and low <= estimate <= high
+        assert gain["controls"] == 50 and (effect > 0 or low <= 0 <= high)
+    with pytest.raises(InvalidParameter, match="on tokens"):
+        battery.token_gain(scores[["loss"]], notes, member)
 
 
 # Shadow models: independent halves, results that survive a kill, and the classifier.

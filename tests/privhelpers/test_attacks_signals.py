@@ -245,7 +245,7 @@ def test_a_choice_at_a_rate_of_false_alarms_takes_the_few_that_are_sure():
     broad = generator.normal(size=800) + 0.8 * member
     sure = generator.normal(size=800) + 20 * (member & (np.arange(800) % 5 == 0))
     attacks = {name: scores.split(v, owners, member) for name, v in {"broad": broad, "sure": sure}.items()}
-    assert scores.choose(attacks, draws=50).name == "broad"
-    won = scores.choose(attacks, fpr=0.01, draws=50)
+    assert scores.select_attack(attacks, draws=50).name == "broad"
+    won = scores.select_attack(attacks, fpr=0.01, draws=50)
     assert won.name == "sure" and won.flattered == pytest.approx(0.2, abs=0.07)
     assert won.measured.tpr_at_1pct_fpr.low > 0.1

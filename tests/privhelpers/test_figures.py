@@ -149,6 +149,7 @@ def test_what_cannot_be_drawn_is_refused(draw):
         lambda controls: figures.forest(ROWS, SERIES, xlabel="area", controls=controls),
         lambda controls: bands(SERIES, controls=controls),
         lambda controls: figures.bars(ROWS, SERIES, xlabel="share", controls=controls),
+        lambda controls: figures.roc({HOSTILE: curve(0.0)}, controls=controls),
     ],
 )
 def test_a_control_is_hollow_and_must_be_a_series(draw):
