@@ -9,7 +9,7 @@ from privhelpers import artifacts, models, stats, training
 from privhelpers.artifacts import Store
 from privhelpers.attacks import battery, panel, shadow, signals
 from privhelpers.attacks.bank import Bank
-from privhelpers.attacks.scores import measure
+from privhelpers.attacks.scores import measure, select_attack
 from privhelpers.attacks.shadow import Task
 from privhelpers.errors import InvalidParameter
 from privhelpers.results import Results
@@ -104,6 +104,26 @@ def test_the_battery_has_every_attack_and_leaves_out_what_shadow_models_do_not_k
     assert tables["lira_online_fixed"]["sample"]["n"] == [100, 100]
     assert tables["loss"]["patient"]["auc"][0] > 0.9
     assert all(rows["admission"] == rows["sample"] for rows in tables.values())
+
+
+def test_what_the_battery_writes_is_what_results_reads(tmp_path):
+    scores, notes, member = battery_of(0.5)
+    few = scores[["loss", "reference_public", "lira_offline_fixed", "wbc"]]
+    tries = battery.arms_by_name(few, notes, member)
+    measured = {name: measure(one, draws=50) for name, one in tries.items()}
+    nulls = {name: {"held_out": [0.5, 0.4, 0.6]} for name in tries}
+    best, store = select_attack(tries, draws=50), Store(tmp_path, "test")
+    battery.write(store, "m", few, notes, member, measured, nulls, best, {"perplexity": 2.0}, draws=50)
+    found = Results(store).of("m")
+    assert found.membership["patients"] == [100, 100] and found.membership["perplexity"] == 2.0
+    assert found.membership["best_attack"] == best.name and len(found.membership["best_attack_auc"]) == 3
+    assert len(found.membership["token_attacks"]["sample at 0.001"]["difference"]) == 3
+    assert found.losses["members"][scores.index[0]] == -scores["loss"].iloc[0]
+    saved = store.read_json("membership_inference/m/scores.json")
+    assert {name: len(values) for name, values in saved.items()} == {
+        "reference_public": 400,
+        "lira_offline_fixed": 200,
+    }
 
 
 def test_the_gain_of_attacks_on_tokens_is_a_difference_of_two_rates_on_the_same_patients():
