@@ -5,7 +5,7 @@ drawn from the mechanism itself, whose epsilon the accountant knows. Every metho
 bound at 95% may exceed the truth in one audit of twenty; the table has the interval of how often it did.
 
 `python benchmarks/audit_coverage.py` prints the table, and with `--keep` it
-keeps its numbers in `reference/audits` for the chapter on auditing. Results are written line by line in
+keeps its numbers in `reference/audits` for the chapter on more bounds. Results are written line by line in
 `build/`, so that a run which was cut off goes on where it stopped.
 """
 

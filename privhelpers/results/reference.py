@@ -43,6 +43,16 @@ class Reference:
         return sha256_of(store.existing(_CORPUS)) == self.about["public_sha256"]
 
     @cached_property
+    def coverage(self) -> dict:
+        """Of `audits`: how much simulated honest audits certify, `rows`, and how often too much, `second`."""
+        return self.store.read_json("auditing/coverage.json")
+
+    @cached_property
+    def power(self) -> dict:
+        """Of `audits`: how many canaries an audit needs to see each fault, `seen`, and what else sees it."""
+        return self.store.read_json("auditing/power.json")
+
+    @cached_property
     def real_model(self) -> dict:
         """The results of the model pretrained by others, of `real`: `weights`, `patients`, `models`, ..."""
         return self.store.read_json("real_model/experiment.json")

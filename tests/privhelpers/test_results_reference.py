@@ -23,3 +23,11 @@ def test_nothing_kept_and_a_changed_file_are_refused(tmp_path):
     kept.path("real_model/experiment.json").write_text('{"weights": 4}')
     with pytest.raises(DamagedArtifact, match=r"real_model/experiment\.json"):
         open_reference("real", tmp_path).real_model  # noqa: B018
+
+
+def test_simulated_audits_are_read_by_their_names(tmp_path):
+    kept = Store(tmp_path / "reference" / "audits", "audits")
+    for name in ("coverage", "power"):
+        kept.write_json(f"auditing/{name}.json", {"of": name})
+    audits = open_reference("audits", tmp_path)
+    assert (audits.coverage, audits.power) == ({"of": "coverage"}, {"of": "power"})
