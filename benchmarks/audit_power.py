@@ -5,7 +5,7 @@ claim. The other checks look at a small model and no canary: they measure the no
 tensor, the reach of one unit in a step without noise, and the sizes of drawn batches.
 
 `python benchmarks/audit_power.py` prints the table, and with `--keep` it
-keeps its numbers in `reference/audits` for the chapter on auditing. Results are written line by line in
+keeps its numbers in `reference/audits` for the gallery of faults. Results are written line by line in
 `build/`, so that a run which was cut off goes on where it stopped.
 """
 

@@ -146,9 +146,9 @@ TRUE = {
     "auditing perfect-guesses": lambda: lower_bounds.one_run_epsilon_lower(
         canaries=10, guesses=10, correct=10, delta=0.0
     ),
-    "more_bounds delta-at-zero": lambda: (
-        sum(1e-5 * scipy.special.expit(-0.0) for _ in range(12_000))  # once a canary
-    ),
+    "more_bounds delta-at-zero": lambda: sum(
+        1e-5 * scipy.special.expit(-0.0) for _ in range(12_000)
+    ),  # once a canary
     "comparison first-of-holm": smallest_that_holm_rejects,
     "scrubbing bands-miss": lambda: 100 * dedup._proposal_probability(0.5, RUN["bands"], RUN["band_rows"]),
     "unlearning three-requests": touched_shards,
