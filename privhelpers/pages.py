@@ -15,10 +15,8 @@ import numpy as np
 import pandas as pd
 
 from privhelpers.errors import InvalidParameter
-from privhelpers.text import power_of_ten
+from privhelpers.text import CHECK, CROSS, power_of_ten
 from privhelpers.validate import shown
-
-CHECK, CROSS = "\N{CHECK MARK}", "\N{BALLOT X}"
 
 
 def _plain(name: str, value: object) -> int | float | str:

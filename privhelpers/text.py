@@ -34,6 +34,9 @@ from privhelpers.spelling import (
     without_blanks,
 )
 
+# What a page puts before a claim that its run shows, and before one that it does not show.
+CHECK, CROSS = "\N{CHECK MARK}", "\N{BALLOT X}"
+
 _EXPONENT = re.compile(r"(?<=\d)e[+-]\d+")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 

@@ -95,8 +95,9 @@ HEADLINES = {
     "dp8_epsilon": 7.99,
     "baseline_canaries": 9,
     "planted_canaries": 11,
-    "worth": "The models know little.",
-    "equal_reading": "No attack tells the two apart.",
+    "dp8_f1": 0.41,
+    "best_f1": 0.63,
+    "floor_f1": 0.04,
 }
 
 

@@ -13,8 +13,7 @@ from nbformat import NotebookNode, v4
 from privaudit import console
 from privhelpers.artifacts import write_atomic
 from privhelpers.errors import DamagedArtifact, RunFailed
-from privhelpers.pages import CROSS
-from privhelpers.text import quoted
+from privhelpers.text import CROSS, quoted
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 INJECTED = "injected-parameters"  # papermill's tag
