@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -25,6 +26,7 @@ from privhelpers.models import greedy_guesses
 from privhelpers.models.encoding import end_id
 from privhelpers.models.scoring import continuation_log_p
 
+_CLOSE = 1e-4  # nats by which two sums of single-precision numbers may differ
 _MOST_REFERENCES = 10_000_000  # in memory, and beyond what exposure is measured with
 
 
@@ -158,6 +160,47 @@ def secret_log_probabilities(
     blocks = [numbers[i : i + batch_size] for i in range(0, len(rows), batch_size)]
     first, rest = continuation_log_p(model, [start], rows, blocks)
     return (first + rest)[0].double().cpu().numpy()
+
+
+@torch.inference_mode()
+def rank_in_space(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prefix: str, secret: str, *, most: int = 1000
+) -> int | None:
+    """Return the rank of a secret among all strings of as many digits; 1 is the most probable.
+
+    The strings are a tree, digit by digit. None is more probable than its first digits, so a branch that
+    falls below the secret's own probability p is cut, and at most 1/p branches are left at every place.
+
+    Args:
+        prefix: the text before the secret.
+        secret: a string of digits.
+        most: branches that are followed at once.
+
+    Returns:
+        None if the secret cannot be ranked so: more branches are left, or the tokenizer joins digits.
+
+    Raises:
+        InvalidParameter: the secret is not a string of digits.
+    """
+    most = validate.positive_int(most=most)
+    if not _is_secret(secret, len(secret)):
+        raise InvalidParameter("secret: must be a string of digits")
+    if len(tokenizer(secret, add_special_tokens=False)["input_ids"]) != len(secret):
+        return None
+    rows = tokenizer([str(digit) for digit in range(10)], add_special_tokens=False)["input_ids"]
+    digits = torch.tensor([row[0] for row in rows])
+    model.eval()
+    own = float(secret_log_probabilities(model, tokenizer, prefix, [secret])[0])
+    start = [end_id(tokenizer), *tokenizer(prefix, add_special_tokens=False)["input_ids"]]
+    branches, log_p = torch.tensor([start]), torch.zeros(1, dtype=torch.double)
+    for _ in secret:
+        out = model(input_ids=branches.to(model.device), logits_to_keep=1)
+        each = log_p[:, None] + out.logits[:, -1].cpu().double().log_softmax(-1)[:, digits]
+        branch, digit = (each >= own - _CLOSE).nonzero(as_tuple=True)
+        if len(branch) > most:
+            return None
+        log_p, branches = each[branch, digit], torch.cat([branches[branch], digits[digit, None]], dim=1)
+    return 1 + int((log_p > own + _CLOSE).sum())
 
 
 def measure(

@@ -4,16 +4,18 @@ One pass over a note gives both answers: whether greedy decoding returns the sec
 one draw of it is under a sampling scheme.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.models import Sampling, draw_probabilities, greedy_guesses, to_batch
+from privhelpers.models import Sampling, draw_probabilities, greedy_guesses, score_tokens, to_batch
 from privhelpers.models.encoding import batches_by_length, end_id
 
 
@@ -137,4 +139,48 @@ def guess(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, halves: Ha
         texts=tokenizer.batch_decode(shown),
         correct=np.array([a == b for a, b in zip(guesses, halves.suffixes, strict=True)]),
         confidence=np.array([np.mean(row[:length]) for row, length in zip(log_p, lengths, strict=True)]),
+    )
+
+
+def definitions_met(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    notes: Sequence[dict],
+    form: re.Pattern,
+    written: Collection[str],
+) -> pd.DataFrame:
+    """Return which definitions of memorization each string of a form in the notes meets.
+
+    Args:
+        notes: with text and patient_id.
+        form: of the strings, such as record numbers.
+        written: strings that the model wrote for an attacker without the notes.
+
+    Returns:
+        One row for each different string, by the string: its `patient`, the number of `notes` that contain
+        it, whether it is `extractable` (it was written), and whether it is `discoverable` (greedy decoding
+        after what some note has before it goes on with it).
+
+    Raises:
+        InvalidParameter: no note contains such a string.
+
+    Source: Carlini et al. 2021; Carlini et al. 2023, definition 3.1.
+    """
+    found = [
+        (match[0], note["patient_id"], place, note["text"][: match.start()])
+        for place, note in enumerate(notes)
+        for match in form.finditer(note["text"])
+    ]
+    if not found:
+        raise InvalidParameter(f"notes: none contains {form.pattern!r}")
+    rows = pd.DataFrame(found, columns=["string", "patient", "note", "beginning"])
+    asked = rows[["string", "beginning"]].drop_duplicates()
+    scores = score_tokens(model, tokenizer, (asked["beginning"] + asked["string"]).tolist())
+    starts = [len(ids) for ids in tokenizer([b.rstrip() for b in asked["beginning"]])["input_ids"]]
+    # Without the end token; a string beyond what the model reads is not completed.
+    ends = [greedy[start:-1] for greedy, start in zip(scores.greedy, starts, strict=True)]
+    discoverable = asked.assign(ok=[len(end) > 0 and bool(end.all()) for end in ends])
+    table = rows.groupby("string").agg(patient=("patient", "first"), notes=("note", "nunique"))
+    return table.assign(
+        extractable=table.index.isin(written), discoverable=discoverable.groupby("string")["ok"].any()
     )

@@ -1,6 +1,7 @@
 """Memorization against the published vectors, slow versions of the same, and a model built to remember."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import torch
 from privhelpers import models, records, training
 from privhelpers.attacks import attributes, canaries, extraction
 from privhelpers.attacks import memorization as memory
+from privhelpers.errors import InvalidParameter
 from privhelpers.models import Sampling
 
 SAMPLING = Sampling(temperature=0.8, top_k=20, top_p=0.95)
@@ -108,6 +110,40 @@ def test_secrets_are_scored_as_if_each_were_written_out(net, digits):
     )
     ours = canaries.secret_log_probabilities(*net, prefix, secrets, batch_size=16)
     np.testing.assert_allclose(ours, [written_out(net, prefix, secret) for secret in secrets], atol=1e-4)
+
+
+@pytest.mark.parametrize("secret", ["0", "7", "123", "999"])
+def test_a_rank_in_the_space_is_that_of_scoring_every_secret(net, secret):
+    prefix, every = "Patient 1 (MRN: SYN-", [f"{n:0{len(secret)}d}" for n in range(10 ** len(secret))]
+    log_p = canaries.secret_log_probabilities(*net, prefix, every)
+    better = int((log_p > log_p[int(secret)] + 1e-4).sum())
+    assert canaries.rank_in_space(*net, prefix, secret) == 1 + better
+    assert canaries.rank_in_space(*net, prefix, secret, most=1) in (None, 1)
+
+
+def test_only_digits_have_a_rank_in_the_space(net):
+    for secret in ("", "12a", "\u0663"):
+        with pytest.raises(InvalidParameter, match="digits"):
+            canaries.rank_in_space(*net, "Patient 1 (MRN: SYN-", secret)
+
+
+# Definitions.
+
+
+def test_each_definition_counts_its_own_strings(net, hospital):
+    form = re.compile(r"SYN-\d+")
+    notes = [n for n in hospital.train if n["kind"] == "report" and form.search(n["text"])]
+    number = form.search(notes[0]["text"])[0]
+    table = memory.definitions_met(*net, [*notes, notes[0]], form, {number, "SYN-0"})
+    assert table.index.is_unique and set(table.index) == {s for n in notes for s in form.findall(n["text"])}
+    assert table.index[table["extractable"]].tolist() == [number]
+    times = sum(number in form.findall(n["text"]) for n in [*notes, notes[0]])
+    assert table.loc[number, "notes"] == times and table.loc[number, "patient"] == notes[0]["patient_id"]
+    strange = [n for n in hospital.heldout if n["kind"] == "report" and form.search(n["text"])]
+    unknown = memory.definitions_met(*net, strange, form, ())
+    assert table["discoverable"].mean() > 0.5 and not unknown[["discoverable", "extractable"]].any(axis=None)
+    with pytest.raises(InvalidParameter, match="none contains"):
+        memory.definitions_met(*net, notes, re.compile("absent"), ())
 
 
 # Attributes.
