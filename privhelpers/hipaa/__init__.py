@@ -1,12 +1,11 @@
-"""HIPAA's Privacy Rule, applied to a trained model: identifiers, sections, penalties, risk in three kinds.
+"""HIPAA's Privacy Rule, applied to a trained model: identifiers, sections, risk in three kinds.
 
     combine("dp-eps-1", [Finding(...), ...], [declare("access", "named staff", by="...", on="2024-01-01")])
 
 Nothing here is legal advice, and nothing here says that a model fulfills the law.
 """
 
-from privhelpers.hipaa._identifiers import CAVEAT, IDENTIFIERS, RECORD_IDENTIFIERS, SECTIONS
-from privhelpers.hipaa._penalties import ENFORCEMENT_DISCRETION_2019, SCHEDULES, penalty_table
+from privhelpers.hipaa._identifiers import IDENTIFIERS, RECORD_IDENTIFIERS, SECTIONS
 from privhelpers.hipaa._risk import (
     ANSWERS,
     CATEGORIES,

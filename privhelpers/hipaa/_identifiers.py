@@ -119,10 +119,3 @@ SECTIONS = (
         "what the associate may do with the information, and what must happen to it at the end",
     ),
 )
-
-CAVEAT = (
-    "No row and no table of this kind de-identifies a model under HIPAA: Safe Harbor asks that all 18 "
-    "identifiers be removed from the data and that the holder have no actual knowledge that what remains "
-    "could identify a person, and Expert Determination asks an expert to show that the risk of "
-    "identification is very small."
-)

@@ -1,4 +1,4 @@
-"""The 18 identifiers, the sections, and the penalties: data of the regulation."""
+"""The 18 identifiers and the sections: data of the regulation; risk in three kinds; the sheet for readers."""
 
 import itertools
 import json
@@ -26,37 +26,11 @@ def test_the_list_is_the_eighteen_of_the_rule():
     assert hipaa.RECORD_IDENTIFIERS == OURS
 
 
-def schedule_of(year):
-    (schedule,) = [schedule for schedule in hipaa.SCHEDULES if schedule.year == year]
-    return schedule
-
-
 def test_a_limited_data_set_removes_sixteen_kinds():
     by_word = {row.letter: row.limited_data_set for row in hipaa.IDENTIFIERS}
     assert {letter for letter, word in by_word.items() if word == "must go"} == set("ADEFGHIJKLMNOPQ")
     assert by_word["C"] == "may stay" and "the rest must go" in by_word["B"]
     assert by_word["R"] == "not on that list"
-
-
-def test_penalties_rise_by_one_factor_per_year():
-    # The adjustment multiplies every amount by one number and rounds: 2024 to 2026 that of one year, 1.02598.
-    older, newer = (schedule_of(year).tiers for year in (2024, 2026))
-    for before, after in zip(older, newer, strict=True):
-        for field in ("minimum", "maximum", "cap"):
-            assert getattr(after, field) == round(getattr(before, field) * 1.02598), field
-
-
-def test_penalties_of_the_audit_and_of_the_statute():
-    assert [tier.cap for tier in schedule_of(2013).tiers] == [1_500_000] * 4
-    current = schedule_of(2024).tiers
-    assert (current[0].minimum, current[-1].cap) == (141, 2_134_831)
-    assert hipaa.SCHEDULES[-1].tiers[-1].cap == 2_190_294
-    for schedule in hipaa.SCHEDULES:
-        minima = [tier.minimum for tier in schedule.tiers]
-        assert minima == sorted(minima)
-        assert all(tier.minimum <= tier.maximum <= tier.cap for tier in schedule.tiers)
-    table = hipaa.penalty_table()
-    assert len(table) == 12 and "2,190,294" in set(table["yearly cap"])
 
 
 def test_a_sheet_for_readers_can_be_read_by_all_and_does_nothing():
