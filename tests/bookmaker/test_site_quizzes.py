@@ -110,8 +110,16 @@ def words_hit():
     return 100 * np.mean([diagnosis == 0 or drug == 0 for diagnosis, drug in pairs])
 
 
+def difference_left(attempts=1400):
+    """Rates of the whole attack, before and after, members less controls."""
+    before, after = np.array([300, 240]) / attempts, np.array([80, 20]) / attempts
+    return 100 * np.diff(after)[0] / np.diff(before)[0]
+
+
 # What the right choice says, found another way: by a helper, by counting, or by a distribution.
 TRUE = {
+    "the_claim null-model": words_hit,
+    "the_claim memory-left": difference_left,
     "anonymization unique-match": unique_match_is_right,
     "differential_privacy largest-belief": lambda: largest_belief(0.5),
     "composition advanced-cost": lambda: (
