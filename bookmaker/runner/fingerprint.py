@@ -29,7 +29,8 @@ PACKAGES = ("privhelpers", "privaudit", "bookmaker")
 # A run's record; and its notebook where it is kept, no .ipynb, so that no tool takes it for a source.
 RECORD, PAGE = OF_A_RUN = ("run.json", "page.json")
 READER, KEPT_RESULTS = "open_reference", "reference"  # what reads kept results, and where they lie
-STUDY, CHECKPOINT = "study", "public"  # the profile whose chapters are kept, and its second folder there
+STUDY = "study"  # the profile whose chapters are kept
+PUBLIC, BEST = KEPT_MODELS = ("public", "best")  # the folders of its models, which other profiles take
 
 
 @functools.cache
@@ -134,7 +135,7 @@ class Helpers:
                 code = _python(source)
                 modules, folders = _imported(code, ""), _kept(code)
             queue |= {path for name in modules for path in self._files_of(name)}
-            for name in folders - {profile, CHECKPOINT if profile == STUDY else profile}:
+            for name in folders - {profile, *(KEPT_MODELS if profile == STUDY else ())}:
                 kept = sources.files(self.root / KEPT_RESULTS / name)
                 seen |= {path for path in kept if path.name.removesuffix(SEAL) not in OF_A_RUN}
         while queue:

@@ -5,6 +5,7 @@ No text of a record goes into a bundle.
 
 import base64
 import fnmatch
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ import nbformat
 
 from bookmaker.runner import files, kept, profiles, published
 from bookmaker.runner import plan as planning
-from bookmaker.runner.chain import PRETRAINING, RECORDS, STATISTICS
-from bookmaker.runner.fingerprint import CHECKPOINT, KEPT_RESULTS, PAGE, RECORD, commit, machine
+from bookmaker.runner.chain import BASELINE, PRETRAINING, RECORDS, STATISTICS
+from bookmaker.runner.fingerprint import BEST, KEPT_RESULTS, PAGE, PUBLIC, RECORD, commit, machine
 from bookmaker.runner.plan import Job
 from privaudit.bundle import LEDGER, LEDGERS, REPORT, sha256
 from privaudit.console import counted, say
@@ -32,11 +33,39 @@ KEPT = {
 NOT_KEPT = ("synthetic_notes/*.jsonl", "your_model/*.jsonl", "*_scores.npz")
 
 
+@dataclass(frozen=True)
+class KeptModel:
+    """A model of `study` that other profiles take and do not train again.
+
+    Attributes:
+        slug: the chapter that trains it.
+        files: patterns of the artifacts of that chapter which are kept.
+        read: the files of `artifacts/` that it follows from.
+    """
+
+    slug: str
+    files: tuple[str, ...]
+    read: tuple[str, ...]
+
+
+MODELS = {
+    PUBLIC: KeptModel(PRETRAINING, ("*",), (f"{RECORDS}/public.jsonl",)),
+    BEST: KeptModel(  # without a tokenizer: it has the one of the checkpoint
+        BASELINE,
+        ("metrics.json", "best_nonprivate/*.safetensors"),
+        (
+            *(f"{RECORDS}/{part}.jsonl" for part in ("train", "crowd", "validation")),
+            f"{PRETRAINING}/public/model.safetensors",
+        ),
+    ),
+}
+
+
 def reference(root: Path, profile: str) -> Path:
     """Keep the runs that a profile makes live and the one that it extends does not; return the folder.
 
-    Each is kept with its page, its artifacts and its record; next to them is how all were made. Of `study`
-    the public checkpoint is kept, too, which other profiles start from.
+    Each is kept with its page, its artifacts and its record, and with how all were made. Of `study` the
+    models that other profiles take are kept, too, see `MODELS`.
 
     Args:
         root: a copy of the book, with the runs.
@@ -55,7 +84,8 @@ def reference(root: Path, profile: str) -> Path:
             f"profile {profile}: there is nothing to keep; it must extend a profile that shows kept "
             f"runs, and make some of them live, as params/{kept.STUDY}.yml does"
         )
-    wanted = [job.rule for job in makers] + [PRETRAINING] * (profile == kept.STUDY)
+    models = MODELS if profile == kept.STUDY else {}
+    wanted = [job.rule for job in makers] + [model.slug for model in models.values()]
     needed = {job.rule for rule in wanted for job in planning.upto(plan, rule)}
     plan = [job for job in plan if job.rule in needed]
     if late := {job.title: why for job in plan if (why := planning.stale(root, job))}:
@@ -66,20 +96,20 @@ def reference(root: Path, profile: str) -> Path:
         )
     runs = Store(root / "runs" / profile / "artifacts", profile)
     manifest = published.described(root, plan)
-    models = {job.rule: kept.settings_of(job.parameters) for job in plan if job.slug in kept.TRAINED}
-    about = _about(root, manifest, plan) | kept.notes_of(runs) | {"models": models}
+    trained = {job.rule: kept.settings_of(job.parameters) for job in plan if job.slug in kept.TRAINED}
+    about = _about(root, manifest, plan) | kept.notes_of(runs) | {"models": trained}
     contents = {kept.ABOUT: to_json(about)}
     for job in makers:
         page = (root / job.notebook).read_bytes()
         contents |= _contents(runs, manifest, job) | {f"{job.artifacts}/{PAGE}": page}
     folder = _write(root, profile, contents)
-    if profile == kept.STUDY:
-        job = next(job for job in plan if job.slug == PRETRAINING)
+    for name, model in models.items():
+        job = next(job for job in plan if job.slug == model.slug)
         about = _about(root, manifest, [job]) | {
             "parameters": job.parameters,
-            "public_sha256": sha256_of(runs.existing(f"{RECORDS}/public.jsonl")),
+            "made_from": {file: sha256_of(runs.existing(file)) for file in model.read},
         }
-        _write(root, CHECKPOINT, _contents(runs, manifest, job) | {kept.ABOUT: to_json(about)})
+        _write(root, name, _contents(runs, manifest, job, model.files) | {kept.ABOUT: to_json(about)})
     say(profile, f"kept {counted(len(makers), 'run', 'runs')} in {KEPT_RESULTS}/{profile}")
     return folder
 
@@ -99,14 +129,20 @@ def _about(root: Path, manifest: dict[str, Any], plan: list[Job]) -> dict[str, A
     }
 
 
-def _contents(runs: Store, manifest: dict[str, Any], job: Job) -> dict[str, bytes]:
+def _contents(
+    runs: Store, manifest: dict[str, Any], job: Job, wanted: tuple[str, ...] = ("*",)
+) -> dict[str, bytes]:
     """Return the artifacts of a run that are kept, and its record, which names these alone."""
     run = manifest["runs"][job.rule]
-    paths = {name: f"{job.artifacts}/{name}" for name in run["artifacts"]}
-    names = [n for n, path in paths.items() if not any(fnmatch.fnmatch(path, one) for one in NOT_KEPT)]
+    paths = {name: f"{job.artifacts}/{name}" for name in run["artifacts"] if _fits(name, wanted)}
+    names = [name for name, path in paths.items() if not _fits(path, NOT_KEPT)]
     contents = {paths[name]: runs.existing(paths[name]).read_bytes() for name in names}
     record = run | {"artifacts": {name: run["artifacts"][name] for name in names}}
     return contents | {f"{job.artifacts}/{RECORD}": to_json(record)}
+
+
+def _fits(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
 
 
 def _write(root: Path, name: str, contents: dict[str, bytes]) -> Path:

@@ -18,7 +18,7 @@ from privhelpers.errors import DamagedArtifact
 
 ABOUT = "about/about.json"  # of all that was kept together
 TRAINED = (RECORDS, DPSGD, *MAKERS.values())  # what makes the patients and the models
-NOT_COMPARED = ("profile", "pretrain", "first_steps")  # they change no patient and no result
+NOT_COMPARED = ("profile", "pretrain", "train_best", "first_steps")  # they change no patient and no result
 NOTES = {
     "notes_sha256": f"{RECORDS}/heldout.jsonl",
     "train_notes_sha256": f"{RECORDS}/train.jsonl",

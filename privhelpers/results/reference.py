@@ -6,15 +6,14 @@ real.store.read_json("real_model/experiment.json")         # any artifact that w
 real.about["machine"], real.about["cpu_seconds"]
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from privhelpers.artifacts import Store, check_name, repository_root, sha256_of
-from privhelpers.errors import MissingArtifact
 
 FOLDER, ABOUT = "reference", "about/about.json"
-_CORPUS = "synthetic_records/public.jsonl"
 
 
 @dataclass(frozen=True)
@@ -34,13 +33,24 @@ class Reference:
         Its keys: `command`, `commit`, `date`, `machine`, `runs`, `cpu_seconds` (of a run that was
         stopped, those since it last went on), `versions`, `parameters`. Of `study`, also the SHA-256 of the
         notes, `notes_sha256` (held out) and `train_notes_sha256`, and `models`: the parameters that patients
-        and models follow from, by run. Of `public`, `public_sha256` of the corpus.
+        and models follow from, by run. Of a model, `public` or `best`, `made_from`: the SHA-256 of each file
+        that it follows from, by its name in a run.
         """
         return self.store.read_json(ABOUT)
 
-    def read_the_public_text_of(self, store: Store) -> bool:
-        """Return whether the checkpoint of `public` learned from the corpus of `store`."""
-        return sha256_of(store.existing(_CORPUS)) == self.about["public_sha256"]
+    def follows_from(self, store: Store, parameters: Mapping[str, object]) -> bool:
+        """Return whether a model is kept here that these parameters and the files of a run lead to.
+
+        Args:
+            store: of the run.
+            parameters: those of the chapter that change the model.
+        """
+        if not self.store.path(ABOUT).exists():
+            return False
+        given, files = self.about["parameters"], self.about["made_from"]
+        return all(name in given and given[name] == value for name, value in parameters.items()) and all(
+            sha256_of(store.existing(file)) == digest for file, digest in files.items()
+        )
 
     @cached_property
     def coverage(self) -> dict:
@@ -65,17 +75,12 @@ def open_reference(profile: str, root: Path | None = None) -> Reference:
 
     Args:
         profile: a folder of `reference/`: `real`; `public`, the checkpoint that the models start from;
-            `size` and `audits`, which programs of `benchmarks/` fill.
+            `best`, the best non-private model; `size` and `audits`, which programs of `benchmarks/` fill.
         root: a copy of the book; default: the one around us.
 
     Raises:
-        MissingArtifact: nothing of this profile is kept.
+        MissingArtifact: when a file is read that is not kept.
         DamagedArtifact: when a file is read whose bytes are not those that were kept.
     """
     folder = (root or repository_root()) / FOLDER / check_name(profile)
-    if not folder.is_dir():
-        raise MissingArtifact(
-            f"{FOLDER}/{profile}: nothing is kept; "
-            f"`python -m bookmaker reference --profile {profile}` keeps a complete run"
-        )
     return Reference(Store(folder, profile, made_by="python -m bookmaker reference --profile {profile}"))

@@ -84,7 +84,9 @@ def test_a_chapter_follows_from_the_kept_results_that_it_names_and_from_no_other
     """Neither from kept pages and records, nor from what is kept of the profile that it runs for."""
     edit(
         root,
-        lambda nb: nb.cells[2].update(source='one, two = open_reference("real"), open_reference("public")'),
+        lambda nb: nb.cells[2].update(
+            source="\n".join(f'open_reference("{name}")' for name in ("real", "public", "best"))
+        ),
     )
     notebook = root / "notebooks" / "hipaa.ipynb"
 
@@ -97,6 +99,7 @@ def test_a_chapter_follows_from_the_kept_results_that_it_names_and_from_no_other
         "real/real_model/experiment.json": {"course", "study"},
         "real/about/about.json": {"course", "study"},
         "public/public_pretraining/metrics.json": {"course", "real"},
+        "best/fine_tuning/metrics.json": {"course", "real"},
         "size/about/about.json": set(),
         "study/shadow_models/summary.json": set(),
         "real/real_model/page.json": set(),

@@ -9,13 +9,19 @@ import toy_site
 from bookmaker.runner import build, chain, cli, files, keep, notebooks, plan, verify
 from bookmaker.site import _staging
 from bookmaker.site._run_card import run_card
-from privhelpers.artifacts import Store, parse_json, to_json, write_sealed
+from privhelpers.artifacts import SEAL, Store, parse_json, to_json, write_sealed
 from privhelpers.errors import DamagedArtifact, InvalidParameter, RunFailed
 from privhelpers.results.reference import open_reference
 
 SHADOWS, UTILITY = "shadow_models", "private_utility"
 COURSE = f"kept: [{SHADOWS}, {UTILITY}]\nprivate_training:\n  target_epsilon: [1, 8]\n"
-NOTES = {"train": [{"text": "a"}], "heldout": [{"text": "b"}], "public": [{"text": "c"}]}
+NOTES = {part: [{"text": part}] for part in ("train", "heldout", "crowd", "validation", "public")}
+WEIGHTS = {  # of the models that are kept
+    "public_pretraining/public/model.safetensors": b"public",
+    "fine_tuning/best_nonprivate/model.safetensors": b"best",
+    "fine_tuning/best_nonprivate/tokenizer.json": b"{}",
+    "fine_tuning/baseline/model.safetensors": b"baseline",
+}
 
 
 def edit(root, slug, change):
@@ -33,6 +39,9 @@ def make_runs(root, profile):
         store.write_jsonl(f"synthetic_records/{part}.jsonl", rows)
     store.write_json("public_pretraining/metrics.json", {"log": {}})
     store.write_bytes("public_pretraining/public_scores.npz", b"large, and no one reads it")
+    store.write_json("fine_tuning/metrics.json", {"best_nonprivate": {}})
+    for name, content in WEIGHTS.items():
+        store.write_bytes(name, content)
     store.write_json(f"{SHADOWS}/summary.json", {"shadows": 16})
     store.write_json(f"{UTILITY}/of/utility.json", {"drugs": {}})
     store.write_json("comparison/summary.json", {"models": {}})
@@ -190,14 +199,30 @@ def test_what_is_kept_says_how_it_was_made(book):
     about = parse_json((book / "reference/study/about/about.json").read_bytes(), "about")
     assert about["command"] == "make book PROFILE=study" and about["cpu_seconds"] > 0
     assert about["models"]["synthetic_records"] == {"seed": 0}
-    public = open_reference("public", book)
-    assert sorted(files.below(book / "reference/public/public_pretraining")) == [
-        *("metrics.json", "metrics.json.sha256", "run.json", "run.json.sha256")
-    ], "the scores are large"
-    corpus = Store(book / "runs/study/artifacts", "study")
-    assert public.read_the_public_text_of(corpus)
-    corpus.write_jsonl("synthetic_records/public.jsonl", [{"text": "other"}])
-    assert not public.read_the_public_text_of(corpus)
+
+
+def test_the_models_of_study_are_kept_with_what_they_follow_from(book):
+    kept_files = {
+        "public": ("metrics.json", "public/model.safetensors", "run.json"),  # the scores are large
+        "best": ("best_nonprivate/model.safetensors", "metrics.json", "run.json"),
+    }
+    runs = Store(book / "runs/study/artifacts", "study")
+    for name, chapter in (("public", "public_pretraining"), ("best", "fine_tuning")):
+        names = sorted(files.below(book / "reference" / name / chapter))
+        assert [file for file in names if not file.endswith(SEAL)] == [*kept_files[name]]
+        model = open_reference(name, book)
+        settings = jobs(book, "study")[chapter].parameters
+        assert model.follows_from(runs, settings) and not model.follows_from(runs, settings | {"seed": 7})
+        record = json.loads((book / "reference" / name / chapter / "run.json").read_text())
+        assert record["fingerprint"] == jobs(book, "study")[chapter].fingerprint
+    read = {name: [*open_reference(name, book).about["made_from"]] for name in kept_files}
+    assert read["public"] == ["synthetic_records/public.jsonl"]
+    for file in read["public"] + read["best"]:
+        before = runs.path(file).read_bytes()
+        runs.write_bytes(file, b"other")
+        models = {name: open_reference(name, book).follows_from(runs, {}) for name in kept_files}
+        assert models == {name: file not in read[name] for name in kept_files}, file
+        runs.write_bytes(file, before)
 
 
 def test_runs_that_are_not_current_are_not_kept_and_what_was_kept_stays(book, monkeypatch, capsys):
