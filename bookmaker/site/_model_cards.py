@@ -60,7 +60,7 @@ def _settings(model: str, run: dict[str, Any], runs: Results) -> str:
         )
     prefix = "best_" if model == "best_nonprivate" else ""
     metrics = runs.pretraining if model == "public" else runs.fine_tuning[model]
-    batch = given[f"{prefix}batch_size"] * (1 if prefix else given.get("accumulation_steps", 1))
+    batch = given[f"{prefix}batch_size"]
     return (
         f"AdamW, {len(metrics['log']['train_loss'])} epochs in batches of {batch} texts, learning rate "
         f"{given[prefix + 'learning_rate']:g}, weight decay {given[prefix + 'weight_decay']:g}"
