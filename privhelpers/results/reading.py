@@ -81,11 +81,6 @@ class Results:
         return self.store.read_json("fine_tuning/metrics.json")
 
     @cached_property
-    def fine_tuning_losses(self) -> dict[str, dict[str, float]]:
-        """Mean loss of each note, nats a token, under `adapters` and, after as many epochs, `all_weights`."""
-        return self.store.read_json("fine_tuning/losses.json")
-
-    @cached_property
     def comparison(self) -> dict[str, dict]:
         """The summary of every model that the comparison of all models wrote."""
         return self.store.read_json("comparison/summary.json")["models"]
