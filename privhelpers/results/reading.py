@@ -77,7 +77,7 @@ class Results:
 
     @cached_property
     def fine_tuning(self) -> dict[str, dict]:
-        """Figures of the models without privacy, by name; of `adapters` their rank and weights, too."""
+        """Figures of the models without privacy, by name."""
         return self.store.read_json("fine_tuning/metrics.json")
 
     @cached_property
