@@ -163,7 +163,6 @@ TRUE = {
     "hipaa belief-after": lambda: largest_belief(0.1, RUN["tight_epsilon"]),
     "synthetic_notes votes-noise": lambda: float(np.linalg.norm([1.0] * 9)),
     "your_model least-p-value": least_p_value,
-    "report_audit null-model": words_hit,
     "uncertainty effective-number": kish,
     "other_documents nine-runs": lambda: mechanisms.basic_composition(epsilons=[2.0] * 9).epsilon,
 }
