@@ -94,6 +94,12 @@ def touched_shards(shards=RUN["shards"], patients=3):
     return 100 * np.mean([len(set(home)) / shards for home in homes])
 
 
+def belief_after_a_refusal():
+    """Of 400 patients and as many other people, the share of patients among those who are refused."""
+    refused = [True] * 400 + [False] * 300
+    return 100 * np.mean(refused)
+
+
 def binary_scores_area():
     member = [1] * 30 + [0] * 70
     control = [1] * 10 + [0] * 90
@@ -160,6 +166,7 @@ TRUE = {
     "comparison first-of-holm": smallest_that_holm_rejects,
     "scrubbing bands-miss": lambda: 100 * dedup._proposal_probability(0.5, RUN["bands"], RUN["band_rows"]),
     "unlearning three-requests": touched_shards,
+    "retrieval refusal-belief": belief_after_a_refusal,
     "hipaa belief-after": lambda: largest_belief(0.1, RUN["tight_epsilon"]),
     "synthetic_notes votes-noise": lambda: float(np.linalg.norm([1.0] * 9)),
     "your_model least-p-value": least_p_value,
