@@ -109,7 +109,7 @@ CHAIN = (
     Step(SCRUBBING, after=(RECORDS,), priority=12, seconds=67),
     Step("unlearning", after=(RECORDS, PRETRAINING), priority=11, seconds=188),
     Step(DEFENSES, after=(RECORDS, PRETRAINING, SCRUBBING), priority=10, seconds=162),
-    Step("retrieval", after=(RECORDS, PRETRAINING), priority=6),
+    Step("retrieval", after=(RECORDS,), priority=6),
     Step("hipaa", after=(STATISTICS, *TRAINED, *ATTACKED, UTILITY), priority=5),
     Step("report_audit", after=(RECORDS, PRETRAINING), priority=5),
     # Short here, but of PROFILE=real it is the longest by far.

@@ -35,7 +35,7 @@ TWO_DAYS = (
     chain.AUDITING,
     "hipaa",
 )
-OF_CHOICE = 4  # weeks with a chapter of the library each, at the end of the fourteen
+WEEKS, OF_CHOICE = 14, 2  # in the last weeks of the fourteen, two chapters of the library each
 INTRO = f"""(syllabus)=
 # Syllabus
 
@@ -197,8 +197,9 @@ def syllabus(chapters: dict[str, Chapter]) -> str:
     """
     every = list(chapters.values())
     core = [chapters[slug] for slug in chain.CORE]
-    weeks = 14 - OF_CHOICE
-    free = [[f"week {week}", "a chapter of the library", *4 * [""]] for week in range(weeks + 1, 15)]
+    weeks = WEEKS - OF_CHOICE
+    last = range(weeks + 1, WEEKS + 1)
+    free = [[f"week {week}", "two chapters of the library", *4 * [""]] for week in last]
     library = [
         [f"{{ref}}`{one.label}`", _hours(one.minutes())]
         for slug, one in chapters.items()
