@@ -19,7 +19,7 @@ PATTERNS = {
     "Where, for if": r"^Where\b(?!.*\?)",
     "somebody, nobody, everybody, anybody": r"\b(?:some|no|every|any)body\b",
     "for or as, for because": r", for (?:the|it|they|no|we|there|nothing) \w+ (?:is|are|was|were|has|have)\b",
-    "is no X": r"(?<!there )\b(?:is|are|was) no (?!longer|more|less|fewer|better|worse|larger|smaller)\b",
+    "is no X": r"(?<![Tt]here )\b(?:is|are|was) no (?!longer|more|less|fewer|better|worse|larger|smaller)\b",
     "beside": r"\b[Bb]eside\b",
     "anew, by lot, dealt, in truth, at last, for ever, all the same": (
         r"\b(?:anew|by lot|dealt|in truth|at last|for ever|all the same)\b"

@@ -98,7 +98,7 @@ def translate_slurm_states() -> None:
 def alone(root: Path, names: Sequence[str]) -> Iterator[None]:
     """Hold some profiles for this process, from before anything of theirs is written.
 
-    All builds take them in one order, so that of several that want the same ones at once, one goes on.
+    All builds take them in one order, so that among several that want the same ones at once, one goes on.
 
     Args:
         root: the repository.

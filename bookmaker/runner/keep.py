@@ -30,7 +30,7 @@ KEPT = {
     (STATISTICS, "tests.jsonl"): "tests.jsonl",
 }
 # Large files: made-up notes, which no other chapter reads, and the answers of a model, which it gives again.
-NOT_KEPT = ("synthetic_notes/*.jsonl", "your_model/*.jsonl", "*_scores.npz")
+NOT_KEPT = ("your_model/*.jsonl", "*_scores.npz")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Runs that a profile shows from kept ones: which of them fit, and how they come into `runs/<profile>/`.
 
 A run is kept whole below `reference/study`: its record, its executed notebook, and its artifacts. It
-takes the place of a run where the models that it attacked are those of the plan, and the plan goes on as if
+takes the place of a run if the models that it attacked are the plan's, and the plan goes on as if
 it had run. `keep.reference` writes these folders.
 """
 

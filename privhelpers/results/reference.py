@@ -43,7 +43,7 @@ class Reference:
 
         Args:
             store: of the run.
-            parameters: those of the chapter that change the model.
+            parameters: the chapter's, as far as they change the model.
         """
         if not self.store.path(ABOUT).exists():
             return False
