@@ -111,8 +111,8 @@ class Keep:
             key next to them, are as private as the notes; the ledger alone is for others.
         run: name in the ledger.
         every: steps between two checkpoints, and reserved at once, 1 or more.
-        on_change: what to do with a folder of another run: "refuse", or "restart" next to its old ledger. What
-            that one counts is still spent: if anything of the old run is published, budgets add up.
+        on_change: what to do with a folder of another run: "refuse", or "restart" next to its old ledger.
+            What that one counts is still spent: if anything of the old run is published, budgets add up.
 
     Raises:
         InvalidParameter: a value is out of its range.
