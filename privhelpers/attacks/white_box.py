@@ -180,34 +180,6 @@ def attention_features(
     return Features(tuple(names), values)
 
 
-def hidden_features(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    texts: Sequence[str],
-    **options: int,
-) -> Features:
-    """Return four summaries of the log norm of every hidden layer's output over each text's tokens.
-
-    Args:
-        texts: one or more.
-        options: masks, seed and batch_size of `batches`; the numbers are means over masks.
-
-    Returns:
-        Features of shape [texts, (1 + layers) * 4]; layer 0 is what the first layer reads.
-
-    Source: Jagannatha et al. 2021, section 4.1.2, names these outputs; the summaries are from its
-    attention, since it prints none of its own.
-    """
-
-    def log_norms(inputs: Batch) -> torch.Tensor:
-        states = model.base_model(**inputs, output_hidden_states=True).hidden_states
-        return torch.stack([layer.norm(dim=-1).log() for layer in states], 1)
-
-    values = _summaries(model, tokenizer, texts, log_norms, **options)
-    layers = values.shape[1] // len(SUMMARIES)
-    return Features(tuple(f"layer {i}, {s}" for i in range(layers) for s in SUMMARIES), values)
-
-
 def gradient_features(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,

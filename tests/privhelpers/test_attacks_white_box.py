@@ -43,13 +43,12 @@ ALL = ("micro-gpt2", "micro-bert", "micro-distilbert", "llama")
 
 
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize(("features", "count"), [("attention", 2 * 4 * 4), ("hidden", 3 * 4)])
-def test_features_are_those_of_a_text_alone(nets, tokenizer, name, features, count):
-    model, find = nets[name], getattr(white_box, f"{features}_features")
+def test_attention_features_are_those_of_a_text_alone(nets, tokenizer, name):
+    model, find = nets[name], white_box.attention_features
     before = model.config._attn_implementation
     together = find(model, tokenizer, TEXTS, seed=3)
     assert model.config._attn_implementation == before
-    assert together.values.shape == (len(TEXTS), count) == (len(TEXTS), len(together.names))
+    assert together.values.shape == (len(TEXTS), 2 * 4 * 4) == (len(TEXTS), len(together.names))
     one_by_one = find(model, tokenizer, TEXTS, seed=3, batch_size=1)
     np.testing.assert_allclose(together.values, one_by_one.values, atol=1e-5)
 
@@ -66,16 +65,6 @@ def test_the_mean_is_the_formula_on_the_library_s_own_attention(nets, tokenizer)
     assert features.values[0, features.names.index("layer 1, head 2, mean")] == pytest.approx(
         by_hand, abs=1e-6
     )
-
-
-def test_hidden_features_are_quantiles_of_the_library_s_norms(nets, tokenizer):
-    model = nets["llama"]
-    row = torch.tensor(encode(tokenizer, TEXTS[:1], max_length=128).ids, device=model.device)
-    with torch.no_grad():
-        last = model(row, output_hidden_states=True).hidden_states[-1][0]
-    by_hand = np.quantile(last.norm(dim=-1).log().double().cpu().numpy(), 0.95)
-    found = white_box.hidden_features(model, tokenizer, TEXTS)
-    assert found.values[0, found.names.index("layer 2, 95%")] == pytest.approx(by_hand, abs=1e-5)
 
 
 # Gradients ------------------------------------------------------------------------------------------------
