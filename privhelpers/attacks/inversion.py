@@ -1,7 +1,7 @@
 """Reading a note back from one gradient of a GPT-2, and counting how much of it was read rightly.
 
-`check_span` and `check_batch` read a note off the rank of a layer's gradient (Petrov et al. 2024). The other
-attackers, which divide, descend or search a list, are in the chapter.
+`check_span` reads a note off the rank of a layer's gradient (Petrov et al. 2024). The other attackers, which
+divide or search a list, are in the chapter.
 
 Rows are <end> note <end>, all of one length that the attacker knows; the first <end> is known too.
 """
@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import nn
 from torch.nn import functional
 from transformers import PreTrainedModel
@@ -114,70 +113,11 @@ def check_span(
     return distances.argmin(1).tolist(), distances
 
 
-@torch.no_grad()
-def check_batch(
-    model: PreTrainedModel, candidates: torch.Tensor, gradient: Gradient, *, rows: int, end: int
-) -> torch.Tensor:
-    """Return the notes of a batch, built token by token.
-
-    The first layer shows which tokens may be at a position; what the second layer reads depends on the
-    whole text before, so its span shows which of them continues which note. If the second layer's span is
-    full, the tokens closest to the first layer's span are returned position by position.
-
-    Args:
-        model: the weights that the gradient was taken at, with two blocks or more.
-        candidates: its `candidate_inputs`.
-        gradient: of the mean loss of the batch, by name.
-        rows: notes in the batch.
-        end: id of the end token.
-
-    Returns:
-        Token ids, shape [notes found, length]; fewer than `rows` if notes are equal.
-
-    Source: Petrov et al. 2024, for decoders.
-    """
-    rows = validate.positive_int(rows=rows)
-    _, first = check_span(candidates, gradient)
-    weight_gradient = gradient[attention_weight(1)]
-    basis = input_span(weight_gradient)
-    if basis.shape[1] == len(weight_gradient) - 2:  # a full span: nothing shows which token follows which
-        return first.argsort(1)[:, :rows].T
-    # The model up to what its second attention layer reads.
-    front = copy.deepcopy(model.transformer)
-    front.ln_f, front.h = front.h[1].ln_1, front.h[:1]
-    beam = torch.full((1, 1), end)
-    cache = front(input_ids=beam, use_cache=True).past_key_values
-    for distances in first:
-        # Every kept text is continued by every token that passes the first layer ...
-        close = distances.argsort()[: max(int((distances < PASSES).sum()), rows)]
-        grown = torch.cat([beam.repeat_interleave(len(close), 0), close.repeat(len(beam))[:, None]], 1)
-        cache.batch_repeat_interleave(len(close))
-        read = front(input_ids=grown[:, -1:], past_key_values=cache).last_hidden_state[:, -1]
-        # ... and those are kept that pass the second.
-        apart = _span_distances(functional.normalize(read.double(), dim=-1), basis)
-        kept = apart.argsort()[: min(rows, max(int((apart < PASSES).sum()), 1))]
-        cache.batch_select_indices(kept)
-        beam = grown[kept]
-    return beam[:, 1:]
-
-
 def _hits(truth: Sequence[int], guess: Sequence[int]) -> np.ndarray:
     """Return whether each position was read rightly; missing guesses are wrong, shape [length]."""
     read = np.full(len(truth), -1)
     read[: len(guess)] = np.asarray(guess, dtype=int)[: len(truth)]
     return read == np.asarray(truth, dtype=int)
-
-
-def _batch_hits(truths: Sequence[Sequence[int]], guesses: Sequence[Sequence[int]]) -> np.ndarray:
-    """Return the hits of a batch, notes and guesses paired so that most are right; shape [notes, length].
-
-    Pairing favors the attacker, also by chance: compare with a control that is paired the same way.
-    """
-    table = np.stack([[_hits(truth, guess) for guess in guesses] for truth in truths])
-    notes, chosen = linear_sum_assignment(table.sum(-1), maximize=True)
-    result = np.zeros((len(truths), table.shape[-1]), dtype=bool)
-    result[notes] = table[notes, chosen]
-    return result
 
 
 def _shifted(truths: Sequence, guesses: Sequence, shift: int) -> list[tuple]:
@@ -198,25 +138,3 @@ def score(truths: Sequence[Sequence[int]], guesses: Sequence[Sequence[int]], *, 
         InvalidParameter: there is not one guess for each note.
     """
     return np.stack([_hits(*pair) for pair in _shifted(truths, guesses, shift)])
-
-
-def score_batches(
-    batches: Sequence[Sequence[Sequence[int]]],
-    guesses: Sequence[Sequence[Sequence[int]]],
-    *,
-    shift: int = 0,
-) -> np.ndarray:
-    """Return which positions of each batch were read rightly, its notes paired in the attacker's favor.
-
-    Args:
-        batches: the notes of each batch.
-        guesses: those for each batch.
-        shift: as in `score`.
-
-    Returns:
-        Shape [batches, notes times length].
-
-    Raises:
-        InvalidParameter: there is not one list of guesses for each batch.
-    """
-    return np.stack([_batch_hits(*pair).ravel() for pair in _shifted(batches, guesses, shift)])

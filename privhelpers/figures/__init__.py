@@ -7,5 +7,5 @@ Model names carry their own look: `public`, `baseline`, `best_nonprivate`, `dp-e
 """
 
 from privhelpers.figures._charts import bands, bars, forest, heat, roc, trade_off, two_arms
-from privhelpers.figures._inversion import pictures, recovery
+from privhelpers.figures._inversion import recovery
 from privhelpers.figures._style import use_style

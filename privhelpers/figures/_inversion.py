@@ -1,6 +1,6 @@
-"""What gradient inversion recovers: rates below their ceiling, and pictures."""
+"""What gradient inversion recovers: rates below their ceiling."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -80,48 +80,4 @@ def recovery(
     axes.set(ylim=(-0.02, 1.04), ylabel=f"{style.literal(what)} (%)")
     style.percent_axis(axes.yaxis)
     style.legend_above(figure, axes)
-    return figure
-
-
-@style.drawn
-def pictures(
-    rows: Mapping[str, Sequence[ArrayLike]],
-    *,
-    columns: Sequence[str],
-    notes: Sequence[Sequence[str]],
-    xlabel: str,
-    ylabel: str,
-) -> Figure:
-    """Draw small pictures in rows, such as what a search found on its way, with a few words below each.
-
-    Args:
-        rows: by name, a picture for each column, all of one shape [height, width]; 0 is white and 1 black.
-        columns: heading of each column.
-        notes: words below each picture, a list a row.
-        xlabel, ylabel: labels of columns and rows.
-
-    Raises:
-        InvalidParameter: there is no picture, shapes differ, or a row lacks a picture or a note for a column.
-    """
-    shapes = {np.shape(picture) for row in rows.values() for picture in row}
-    lengths = {len(row) for row in (*rows.values(), *notes)}
-    if len(shapes) != 1 or lengths != {len(columns)} or len(notes) != len(rows):
-        raise InvalidParameter(f"rows: {len(columns)} pictures of one shape and {len(columns)} notes each")
-    ((height, width),) = shapes
-    tall, wide = height * 1.4, width * 1.15  # room for a note, and between pictures
-    figure, axes = style.canvas(style.SHORT if len(rows) < 3 else style.TALL)
-    for y, (row, words) in enumerate(zip(rows.values(), notes, strict=True)):
-        for x, (picture, note) in enumerate(zip(row, words, strict=True)):
-            extent = (x * wide, x * wide + width, y * tall + height, y * tall)
-            axes.imshow(np.asarray(picture), cmap="gray_r", vmin=0, vmax=1, extent=extent)
-            axes.text(
-                x * wide + width / 2, y * tall + 1.02 * height, style.literal(note), ha="center", va="top"
-            )
-    axes.set(xlim=(0, len(columns) * wide), ylim=(len(rows) * tall, 0), xlabel=xlabel, ylabel=ylabel)
-    axes.set_xticks(wide * np.arange(len(columns)) + width / 2, [style.literal(name) for name in columns])
-    axes.set_yticks(tall * np.arange(len(rows)) + height / 2, [style.literal(name) for name in rows])
-    axes.xaxis.set(ticks_position="top", label_position="top")
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
     return figure

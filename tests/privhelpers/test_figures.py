@@ -63,18 +63,6 @@ def by_batch():
     return figures.recovery(attacks, controls, what="tokens read", xlabel="notes (count)")
 
 
-def strip(**changes):
-    shades = [np.full((8, 6), shade) for shade in (0.0, 0.5, 1.0)]
-    given = {
-        "rows": {"first": shades, HOSTILE: shades[::-1]},
-        "columns": ["start", "end", "original"],
-        "notes": [["0.5", "0.1", ""], ["0.4", HOSTILE, ""]],
-        "xlabel": "iterations",
-        "ylabel": "picture",
-    }
-    return figures.pictures(**given | changes)
-
-
 def bands(series, x=(1, 2, 3), **more):
     return figures.bands(x, series, **{"xlabel": "ε (nats)", "ylabel": "share"} | more)
 
@@ -90,7 +78,6 @@ OF_THE_BOOK = {
     "forest of models": lambda: figures.forest(
         ROWS, {"area": VALUES}, xlabel="area", ylabel="m", percent=True
     ),
-    "pictures": strip,
     "roc": lambda: figures.roc({"baseline": curve(1.0), HOSTILE: curve(0.0)}),
     "trade-off": lambda: trade_off(hollow=MODELS[3:], reference=0.5, control=(0.45, 0.55)),
     "two arms": lambda: figures.two_arms(
@@ -135,7 +122,6 @@ def test_a_logarithmic_axis_always_has_three_ticks_or_more(low, high):
         lambda: by_noise(ceiling=([0.0, 1.0], [1.0, 1.0])),
         lambda: by_noise(attacks={"a": {}}),
         lambda: by_noise(controls={"a": {1.0: Interval(0.5, 0.6, 0.7, 0.95, "test")}}),
-        lambda: strip(rows={}),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(draw):
