@@ -85,7 +85,7 @@ CHAIN = (
     *(Step(slug, priority=30) for slug in FOUNDATIONS),
     # These need nothing and nothing needs them: they run where a core would wait.
     *(Step(slug) for slug in ALONE),
-    Step("gradient_inversion", seconds=68),
+    Step("gradient_inversion", seconds=30),
     Step(RECORDS, priority=40),
     Step(PRETRAINING, after=(RECORDS,), priority=35, seconds=26),
     # Then what most other runs wait for, the longest way to the end first.
@@ -96,7 +96,7 @@ CHAIN = (
     Step("luck_and_size", after=(RECORDS, PRETRAINING, BASELINE, DPSGD, UTILITY), priority=10, seconds=248),
     # Long ones that nothing waits for come before the short ones, which fill both cores to the end.
     Step("opacus", after=(RECORDS, PRETRAINING), priority=6, seconds=56),
-    Step("attention_and_gradients", after=(RECORDS, PRETRAINING), priority=11, seconds=181),
+    Step("attention_and_gradients", after=(RECORDS, PRETRAINING), priority=11, seconds=90),
     Step(BROKEN, after=(RECORDS, PRETRAINING, BASELINE), priority=10, seconds=134),
     Step(EXTRACTION, after=(RECORDS, PRETRAINING, BASELINE), per="model", priority=5),
     Step(MEMORIZATION, after=(RECORDS, EXTRACTION), per="model", priority=5),
