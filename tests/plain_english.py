@@ -17,7 +17,7 @@ PATTERNS = {
     "stand, for be or appear": r"\bstands?\b(?! for| alone)",
     "that of, those of": r"\b(?:that|those) of\b",
     "Where, for if": r"^Where\b(?!.*\?)",
-    "somebody, nobody, everybody, anybody": r"\b(?:some|no|every|any)body\b",
+    "somebody, nobody, everybody, anybody": r"\b(?:[Ss]ome|[Nn]o|[Ee]very|[Aa]ny)body\b",
     "for or as, for because": r", for (?:the|it|they|no|we|there|nothing) \w+ (?:is|are|was|were|has|have)\b",
     "is no X": r"(?<![Tt]here )\b(?:is|are|was) no (?!longer|more|less|fewer|better|worse|larger|smaller)\b",
     "beside": r"\b[Bb]eside\b",
