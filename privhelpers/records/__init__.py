@@ -6,6 +6,7 @@ write_records(store, records, public)
 """
 
 from privhelpers.records._canaries import Canary
+from privhelpers.records._few import Few, take_few
 from privhelpers.records._hospital import Records, Stays, make_hospital_records
 from privhelpers.records._identifiers import (
     SPACE_BITS,

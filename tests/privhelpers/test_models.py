@@ -13,7 +13,7 @@ from privhelpers import artifacts, models
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact, UnsupportedModel
 from privhelpers.models import precision
 from privhelpers.models.activation import SLOW_ACTIVATIONS, TanhGELU, tanh_gelu
-from privhelpers.models.adapters import with_adapters
+from privhelpers.models.adapters import with_adapters, with_cores
 from privhelpers.models.repeatable import repeatable_on
 
 TEXTS = [f"Patient {i}: pressure 1{i % 10}0/80, note {'long ' * (i % 7)}end." for i in range(60)]
@@ -103,6 +103,26 @@ def test_adapters_start_from_the_seed_and_change_nothing_yet(tokenizer):
     assert not any(torch.equal(down[0][name], down[2][name]) for name in down[0])
     for net in nets:
         torch.testing.assert_close(net(ids.to(net.device)).logits, plain(ids.to(plain.device)).logits)
+
+
+def test_cores_alone_are_trained_between_the_directions_of_a_change(tokenizer):
+    plain, ids = models.build("micro-llama", tokenizer, seed=0), torch.tensor([[1, 2, 3, 4]])
+    name, rank = "model.layers.0.self_attn.q_proj", 2
+    before = plain.get_submodule(name).weight.detach().clone()
+    left, right = torch.randn(len(before), rank), torch.randn(rank, before.shape[1])
+    changes = {name: (left @ right).to(before.device)}
+    net = with_cores(models.build("micro-llama", tokenizer, seed=0), changes, rank=rank, seed=0)
+    torch.testing.assert_close(net(ids.to(net.device)).logits, plain(ids.to(plain.device)).logits)
+    (core,) = (weight for weight in net.parameters() if weight.requires_grad)
+    assert core.shape == (rank, rank)
+    core.data.normal_()
+    layer = net.base_model.model.get_submodule(name)
+    one = torch.eye(before.shape[1], device=before.device)
+    moved = (layer(one) - one @ before.T).detach().T.cpu()
+    assert moved.norm() > 0.1
+    for basis, matrix in ((left, moved), (right.T, moved.T)):
+        inside = torch.linalg.qr(basis)[0]
+        torch.testing.assert_close(inside @ (inside.T @ matrix), matrix, rtol=1e-3, atol=1e-4)
 
 
 def test_batched_losses_equal_the_library_loss_of_each_text_alone(model, tokenizer):

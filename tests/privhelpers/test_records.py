@@ -31,6 +31,7 @@ from privhelpers.records import (
     read_notes,
     read_public,
     refuse_unsafe,
+    take_few,
     write_records,
 )
 from privhelpers.records._canaries import LEVELS, SPACE, make_canaries
@@ -238,6 +239,22 @@ def test_records_come_back_as_written(store, records, public):
     assert canaries == [canary.as_dict() for canary in records.canaries]
     assert space == {"digits": 7, "size": 10**7}
     assert read_public(store) == public
+
+
+def test_a_few_patients_and_their_crowd_share_no_identifier(store, records, public):
+    write_records(store, records, public)
+    few = take_few(store, patients=3, canaries_each=1, crowd=40, seed=9)
+    for notes in (few.members, few.controls):
+        assert len(by_patient(notes)) == 3 and all(note["kind"] != "canary" for note in notes)
+    assert [c["copies"] for c in few.planted] == [1, 2, 4, 8, 16]
+    assert len(few.never) <= 5 and not any(c["planted"] for c in few.never)
+    assert len(few.carriers) == sum(c["copies"] for c in few.planted)
+    named = {c["name"] for c in few.never}
+    values = [
+        {span["value"] for note in notes for span in note["spans"]}
+        for notes in ([*few.members, *few.controls, *few.carriers], few.crowd)
+    ]
+    assert few.crowd and not (values[0] | named) & values[1]
 
 
 @pytest.mark.parametrize("place", [*GROUPS, "canaries", "public"])
