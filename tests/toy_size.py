@@ -7,8 +7,6 @@ from types import ModuleType
 
 import numpy as np
 
-from privhelpers.artifacts import Store
-
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 SETTINGS = {
     "synthetic_records": {
@@ -66,27 +64,3 @@ def model(weights: int, areas: dict[str, float], *, best_epoch: int, half: float
         "date": "2026-11-25",
         "cpu_seconds": 60.0,
     }
-
-
-def keep_real(root: Path) -> dict:
-    """Keep answers of a pretrained model of which the baseline tells every member; return them."""
-    owners = {"member": ["a", "a", "b", "c"], "control": ["d", "e", "e"]}
-    losses = {"public": ([2, 3, 2, 3], [3, 2, 3]), "baseline": ([0.1, 0.2, 0.1, 0.2], [1.0, 1.5, 2.0])}
-    copies = [0, 0, 2, 4, 16]
-    real = {
-        "weights": 100_000_000,
-        "patients": owners,
-        "read": {"notes of members": 4},
-        "models": {
-            name: {
-                "member": {"loss": inside, "tokens": [5, 5, 5, 5]},
-                "control": {"loss": outside, "tokens": [10, 10, 20]},
-                "canaries": [{"copies": n, "extracted": name == "baseline" and n > 0} for n in copies],
-            }
-            for name, (inside, outside) in losses.items()
-        },
-    }
-    store = Store(root / "reference" / "real", "real")
-    store.write_json("real_model/experiment.json", real)
-    store.write_json("about/about.json", {"parameters": {"real_model": {"epochs": 3}}})
-    return real

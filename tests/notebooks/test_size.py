@@ -1,4 +1,4 @@
-"""The part on size of the chapter on private utility: whatever is kept, it says that and no more."""
+"""The section on size of the chapter on other seeds and sizes: what is kept is what it shows."""
 
 from pathlib import Path
 
@@ -28,10 +28,9 @@ def size(monkeypatch):
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """A copy of the book with nothing in it but the answers of a real model, and we are in it."""
+    """A copy of the book with nothing in it, and we are in it."""
     (tmp_path / "_toc.yml").touch()
     (tmp_path / "privhelpers").mkdir()
-    toy_size.keep_real(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -42,7 +41,7 @@ def page(root):
     source = notebooks.read(chain.source(ROOT, "luck_and_size"))
     code = [cell for cell in source.cells if cell.cell_type == "code"]
     chosen = [*code[:2], *(c for c in code if c.id.startswith(("size-", "kept-size")))]
-    assert len(chosen) == 9
+    assert len(chosen) == 7
 
     def run():
         told, space = {}, {}
@@ -69,95 +68,47 @@ def kept(size, root, last, lowest, *, half=0.02, public=0.5, names=tuple(toy_siz
 
 
 @pytest.mark.parametrize(
-    ("last", "lowest", "half", "words"),
+    ("last", "lowest", "half", "above"),
     [
-        ([RISING, STEEPER], [LEVEL, LEVEL], 0.02, "less than half of the difference is left"),
-        ([RISING, STEEPER], [RISING, RISING], 0.02, "at both epochs, and over-training alone"),
-        ([RISING, STEEPER], [LEVEL, RISING], 0.02, "settle whether it does at the lowest"),
-        ([RISING, STEEPER], [(0.5, 0.6, 0.65)] * 2, 0.09, "settle whether it does at the lowest"),
-        ([RISING, LEVEL], [LEVEL, LEVEL], 0.02, "do not settle whether the largest model leaks"),
-        ([FALLING, FALLING], [LEVEL, LEVEL], 0.02, "do not show at either epoch"),
+        ([RISING, STEEPER], [LEVEL, LEVEL], 0.02, (2, 0)),
+        ([RISING, STEEPER], [RISING, RISING], 0.02, (2, 2)),
+        ([RISING, STEEPER], [LEVEL, RISING], 0.02, (2, 1)),
+        ([RISING, STEEPER], [(0.5, 0.6, 0.65)] * 2, 0.09, (2, 0)),
+        ([RISING, LEVEL], [LEVEL, LEVEL], 0.02, (1, 0)),
+        ([FALLING, FALLING], [LEVEL, LEVEL], 0.02, (0, 0)),
     ],
 )
-def test_the_conclusion_is_the_one_that_the_seeds_share(size, root, page, last, lowest, half, words):
+def test_the_seeds_in_which_the_largest_lies_above_are_counted(size, root, page, last, lowest, half, above):
     kept(size, root, last, lowest, half=half)
-    _, told = page()
-    assert words in told["size_reading"]
+    space, _ = page()
+    counted = space["leaks_more"]
+    assert (counted[LAST], counted[LOWEST], counted["public"]) == (*above, 0)
 
 
-def test_rises_and_places_are_counted_over_seeds(size, root, page):
+def test_changes_are_from_the_smallest_size_to_the_largest(size, root, page):
     kept(size, root, [RISING, FALLING], [LEVEL, (0.5, 0.51, 0.52)])
-    space, told = page()
-    assert told["size_rises_last"] == told["size_rises_lowest"] == "in 1 of 2 seeds"
-    assert told["size_place_last"] == (
-        "lies above that of the smallest in 1 of 2 seeds and below that of the smallest in 1 of 2 seeds"
-    )
-    assert told["size_place_lowest"] == "overlaps that of the smallest in every seed"
-    assert told["size_change_last"] == "+0.200 (seed 0) and -0.200 (seed 1)"
-    table = space["change_table"]
-    assert table.loc[("AUC of the loss", LAST, 0), "pairs apart"] == "3 of 3"
-    assert table.loc[("AUC of the loss", LOWEST, 0), "pairs apart"] == "0 of 3"
-    assert table.loc[("AUC of the loss", "public checkpoint", 1), "largest"] == "overlaps"
-    assert table.loc[("AUC of the loss", LAST, 1), "rises with every size"] == "no"
+    space, _ = page()
+    assert space["last_change"] == pytest.approx([0.2, -0.2])
+    assert space["best_change"] == pytest.approx([-0.01, 0.02])
 
 
-def test_every_figure_stands_beside_its_control_with_its_source(size, root, page):
-    kept(size, root, [RISING, STEEPER], [LEVEL, LEVEL], public=0.535)
-    space, told = page()
-    for words in ("trained 6 models", "seeds 0 and 1", "2026-11-25", "commit 0123456789ab"):
-        assert words in told["size_source"]
-    table = space["size_table"]
-    assert len(table) == 6 * 3 + 2
-    assert table.loc[("400,000", "seed 1", LAST), "AUC of the loss"] == "0.900 [0.880, 0.920]"
-    assert table.loc[("400,000", "seed 1", "public checkpoint"), "AUC of the loss"] == "0.535 [0.515, 0.555]"
-    assert table.loc[("1,000,000", "seed 0", LOWEST), "epoch"] == BEST_EPOCHS[2]
-    assert table.loc[("1,000,000", "seed 0", LAST), "epoch"] == toy_size.EPOCHS
-    assert told["size_best_epochs"] == "4, 3 and 2 (seed 0) and 4, 3 and 2 (seed 1)"
-    assert told["size_null"] == 0 and told["size_above"] == 4, "the largest of each seed is not told apart"
-    assert told["size_gap_rises"] == "in every seed"
-    assert told["size_planted"] == 9
-    assert told["size_recited_last"] == "9, 9 and 9 (seed 0) and 9, 9 and 9 (seed 1)"
-    assert told["size_recited_lowest"] == "3, 3 and 3 (seed 0) and 3, 3 and 3 (seed 1)"
-    assert told["size_recites_more"] == told["size_recites_fewer"] == "in no seed"
-    assert told["size_recited_reading"].startswith("So these canaries show no difference")
-    assert told["size_recited_control"] == "0 of 90"
-
-
-@pytest.mark.parametrize(
-    ("lowest", "words"),
-    [
-        (LEVEL, "So in 1 of 2 seeds the two differ in secrets although their intervals of the loss overlap"),
-        (RISING, "So the two differ in secrets, too"),
-    ],
-)
-def test_what_the_loss_does_not_show_the_canaries_may(size, root, page, lowest, words):
-    rows = kept(size, root, [RISING, STEEPER], [lowest, lowest])
-    recited = {seed: rows["course", "mini-gpt2", seed]["states"][LOWEST]["recited"] for seed in (0, 1)}
-    recited[0]["planted"][0], recited[1]["planted"][0] = 9, 1
-    size.keep(rows, "course", root)
-    _, told = page()
-    assert told["size_recited_lowest"] == "3, 3 and 9 (seed 0) and 3, 3 and 1 (seed 1)"
-    assert told["size_recites_more"] == "in 1 of 2 seeds", "p = 0.009 and 0.58"
-    assert told["size_recites_fewer"] == "in no seed" and words in told["size_recited_reading"]
-
-
-def test_the_real_model_stands_apart(size, root, page):
+def test_every_figure_stands_beside_its_control(size, root, page):
     kept(size, root, [RISING, STEEPER], [LEVEL, LEVEL])
     space, told = page()
-    last, public = space["real_states"][LAST], space["real_states"]["public"]
-    assert last["auc"][0] == 1 and public["auc"][0] == pytest.approx(7 / 12)
-    assert last["perplexity"][0] == pytest.approx(np.exp((10 * 1.0 + 10 * 1.5 + 20 * 2.0) / 40))
-    assert last["recited"] == {"planted": [2, 2], "control": [0, 2]}, "two copies are too few to count"
-    assert told["size_real_patients"] == 3 and told["size_real_notes"] == 4
-    assert told["size_real_auc"].startswith("1.000")
-    table = space["size_table"]
-    assert table.loc[("100,000,000", "other training", LAST), "epoch"] == 3
-    left, right = space["panels"]
-    lengths = [len(line.get_xdata()) for axes in (left, right) for line in axes.lines]
-    assert lengths.count(3) == 2 * 3 + 2 * 2, "a line for each seed and state; public perplexities stay away"
-    ends = [max(line.get_xdata()) for line in left.lines if len(line.get_xdata()) == 3]
-    assert max(ends) == 1.0, "no line leads to the real model"
-    assert left.get_xlim()[1] > 100 > right.get_xlim()[1]
+    table = space["size_rows"]
+    assert len(table) == 6 * 3
+    row = table["400,000", "seed 1", LAST]
+    assert row == {"perplexity": "2.09", "recited, planted": "9 of 9", "recited, control": "0 of 5"}
+    assert table["1,000,000", "seed 0", "public checkpoint"]["recited, planted"] == "0 of 9"
+    assert list(space["planted"]) == [6 * 9, 6 * 9] and list(space["control"]) == [0, 6 * 5]
+    assert told["size_copies"] == size.MANY
+
+
+def test_a_line_for_each_seed_and_state_is_drawn(size, root, page):
+    kept(size, root, [RISING, STEEPER], [LEVEL, LEVEL])
+    space, _ = page()
+    lengths = [len(line.get_xdata()) for line in space["axes"].lines]
+    assert lengths.count(3) == 2 * 3
 
 
 def test_what_is_no_equal_training_stops_the_page(size, root, page):
@@ -173,7 +124,7 @@ def test_what_is_no_equal_training_stops_the_page(size, root, page):
 
 
 def test_without_the_kept_run_or_with_other_bytes_the_page_stops(size, root, page):
-    with pytest.raises(MissingArtifact, match="reference/size: nothing is kept"):
+    with pytest.raises(MissingArtifact, match=r"luck_and_size/size\.json of profile .size. is missing"):
         page()
     kept(size, root, [RISING, STEEPER], [LEVEL, LEVEL])
     file = root / "reference" / "size" / "luck_and_size" / "size.json"
@@ -204,11 +155,9 @@ def test_the_page_reads_what_the_program_measures(size, root, page, tmp_path_fac
     monkeypatch.setattr(size, "PARAMS", params)
     rows = {("toy", name, 3): size.measure(("toy", name, 3)) for name in ("micro-gpt2", "tiny-gpt2")}
     size.keep(rows, "toy", root)
-    space, told = page()
-    shown = space["size_table"].rename(index={"public checkpoint": "public"})["AUC of the loss"]
-    for row in rows.values():
+    space, _ = page()
+    for number, row in enumerate(sorted(rows.values(), key=lambda row: row["weights"])):
         check(row, size)
         for state in ("public", LOWEST, LAST):
-            area = row["states"][state]["auc"][0]
-            assert shown.loc[(f"{row['weights']:,}", "seed 3", state)].startswith(f"{area:.3f} [")
-    assert told["size_epochs"] == toy_size.SETTINGS["fine_tuning"]["epochs"] and told["size_models"] == 2
+            assert space["over_size"](state, "auc", 3)[number].tolist() == row["states"][state]["auc"]
+        assert len(row["training"]["validation_loss"]) == toy_size.SETTINGS["fine_tuning"]["epochs"]
