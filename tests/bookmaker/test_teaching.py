@@ -150,7 +150,7 @@ def test_a_chapter_has_four_exercises_and_nothing_else_needs_their_solutions(slu
         True,
         4,
     ]
-    assert sum(bool(exercise.cells) for exercise in asked[1:]) >= 2, "one may be answered in words"
+    assert any(exercise.cells for exercise in asked[1:]), "not all in words"
     assert [cell.source for cell in source.cells].count(exercises.HEADING) == 1
     given, only_solved = set(), set()
     for cell in notebooks.code_cells(source):
