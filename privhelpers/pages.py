@@ -42,16 +42,6 @@ def tell(**values: object) -> None:
         glue(name, _plain(name, value), display=False)
 
 
-def choose(condition: bool, effect: str, absence: str) -> str:
-    """Return the wording for an effect if the run shows it, and else the one for its absence.
-
-    tell(reading=choose(interval.low > 0, "members leak more than controls", "no difference shows"))
-    """
-    if np.ndim(condition) or condition not in (True, False):
-        raise InvalidParameter(f"condition = {shown(condition)}: must be true or false")
-    return effect if condition else absence
-
-
 @dataclass(frozen=True)
 class Claims:
     """Sentences and whether this run shows them; Jupyter displays a list with check marks and crosses.

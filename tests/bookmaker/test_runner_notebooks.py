@@ -167,3 +167,11 @@ def test_a_figure_becomes_less_than_half_as_large_and_looks_the_same(transparent
         and apart.mean() < 0.1
         and (apart > 32).mean() < 0.001
     )
+
+
+def test_a_claim_that_a_run_does_not_show_is_found():
+    notebook = executed()
+    assert notebooks.crosses(notebook) == []
+    notebook.cells[3].metadata["tags"] = ["claims"]
+    notebook.cells[3].outputs[0]["data"]["text/plain"] = "✓ It adds.\n✗ It leaks ✓ no one."
+    assert notebooks.crosses(notebook) == ["It leaks ✓ no one."]

@@ -198,3 +198,14 @@ def test_a_run_that_starts_from_the_pretrained_model_follows_from_its_seals(root
     write_sealed(root / "pretrained" / "some-model" / "model.safetensors", b"1")
     after = {starts: fingerprint(starts) for starts in before}
     assert after["public"] == before["public"] and after["pretrained"] != before["pretrained"]
+
+
+def test_the_prose_describes_one_run_of_a_chapter(jobs):
+    default = {rule: replace(job, profile="course", parameters={"seed": 0}) for rule, job in jobs.items()}
+    described = {rule for rule, job in default.items() if job.is_default}
+    once = {rule for rule, job in jobs.items() if job.model is None}
+    attacks = {f"{name}baseline" for name in ATTACKED}
+    assert described == {*once, *attacks, "private_training_dp-eps-8"}
+    records = default["synthetic_records"]
+    assert not replace(records, parameters={"seed": 1}).is_default
+    assert not replace(records, profile="smoke").is_default

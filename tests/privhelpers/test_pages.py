@@ -99,10 +99,26 @@ def test_others_are_refused_by_name(notebook, cells, words):
         parameters.check()
 
 
-@pytest.mark.parametrize("condition", [True, np.True_])
-def test_the_wording_follows_the_run(condition):
-    assert pages.choose(condition, "more", "no more") == "more"
-    assert pages.choose(not condition, "more", "no more") == "no more"
-    for wrong in (float("nan"), np.array([True, False])):
-        with pytest.raises(InvalidParameter, match="condition"):
-            pages.choose(wrong, "more", "no more")
+def test_claims_are_a_list_with_check_marks_and_crosses():
+    made = pages.claims([("The model <leaks>.", np.True_), ("ε is small.", False)])
+    assert repr(made) == "✓ The model <leaks>.\n✗ ε is small."
+    assert made._repr_html_() == (
+        '<ul class="claims"><li>✓ The model &lt;leaks&gt;.</li><li>✗ ε is small.</li></ul>'
+    )
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        [],
+        [("", True)],
+        [("Two\nlines.", True)],
+        [("One.", True), ("One.", True)],
+        [("NaN.", float("nan"))],
+        [("An array.", np.array([True, False]))],
+        [("Counted.", 2)],
+    ],
+)
+def test_a_claim_without_one_sentence_or_one_condition_is_refused(claims):
+    with pytest.raises(InvalidParameter):
+        pages.claims(claims)
