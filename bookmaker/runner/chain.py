@@ -93,7 +93,7 @@ CHAIN = (
     Step(BASELINE, after=(RECORDS, PRETRAINING), priority=20, seconds=295),
     Step(SHADOWS, after=(RECORDS, PRETRAINING), priority=15, seconds=375),
     Step(UTILITY, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=15, seconds=60),
-    Step("luck_and_size", after=(RECORDS, PRETRAINING, BASELINE, DPSGD, UTILITY), priority=10, seconds=248),
+    Step("luck_and_size", after=(RECORDS, PRETRAINING, BASELINE, DPSGD, UTILITY), priority=10, seconds=120),
     # Long ones that nothing waits for come before the short ones, which fill both cores to the end.
     Step("opacus", after=(RECORDS, PRETRAINING), priority=6, seconds=56),
     Step("attention_and_gradients", after=(RECORDS, PRETRAINING), priority=11, seconds=90),
