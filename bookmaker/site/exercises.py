@@ -122,9 +122,16 @@ def without_solutions(
     return kept
 
 
+def fenced(text: str, kind: str = "text") -> str:
+    """Return text as a block of Markdown that its own backticks cannot end, of a `kind` such as "python"."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{kind}\n{text.rstrip()}\n{fence}"
+
+
 def _shown(cell: NotebookNode, picture: str) -> tuple[str, dict[str, bytes]]:
     """Return the code of a solution and what it showed, as Markdown, and the file of its picture."""
-    parts, files = [f"```python\n{cell.source}\n```"], {}
+    parts, files = [fenced(cell.source, "python")], {}
     for output in cell.outputs:
         data = output.get("data", {})
         if "scrapbook" in output.get("metadata", {}):
@@ -134,9 +141,9 @@ def _shown(cell: NotebookNode, picture: str) -> tuple[str, dict[str, bytes]]:
             alt = " ".join(cell.metadata["mystnb"]["image"]["alt"].split())
             parts.append(f"```{{image}} /{picture}\n:alt: {alt}\n```")
         elif "text/html" in data:
-            parts.append(f"```{{raw}} html\n{data['text/html']}\n```")
+            parts.append(fenced(data["text/html"], "{raw} html"))
         elif text := (output.get("text") or data.get("text/plain")):
-            parts.append(f"```text\n{text.rstrip()}\n```")
+            parts.append(fenced(text))
     return "\n\n".join(parts), files
 
 
@@ -157,7 +164,7 @@ def fold_solutions(page: NotebookNode, slug: str) -> dict[str, bytes]:
             blocks = _blocks(cell.source, slug) if cell.cell_type == "markdown" else []
             words = cell if blocks and blocks[-1]["kind"] == SOLUTION else None
             continue
-        if words is None:  # a second cell, or one below other words
+        if words is None:  # below other words
             kept.append(cell)
             continue
         shown, pictures = _shown(cell, f"pictures/{slug}-{number}.png")

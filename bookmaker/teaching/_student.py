@@ -42,13 +42,6 @@ def read_profile(notebook: NotebookNode, profile: str, name: str) -> None:
     raise DamagedArtifact(f'{name}: its parameters have no line that starts with `profile: str = "..."`')
 
 
-def _fenced(text: str) -> str:
-    """Return text as a block that its own backticks cannot end."""
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{text.rstrip()}\n{fence}"
-
-
 def expected(cell: NotebookNode) -> NotebookNode | None:
     """Return a Markdown cell with what a solution's cell showed, a picture or text; None if nothing."""
     parts, pictures = [], {}
@@ -60,7 +53,7 @@ def expected(cell: NotebookNode) -> NotebookNode | None:
             alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "the expected picture")
             parts.append(f"![{alt}](attachment:{name})")
         elif text := (output.get("text") or data.get("text/plain")):
-            parts.append(_fenced(text))
+            parts.append(exercises.fenced(text))
     more = {"attachments": pictures} if pictures else {}
     return new_markdown_cell("\n\n".join([EXPECTED, *parts]), **more) if parts else None
 

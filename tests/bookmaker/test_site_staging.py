@@ -14,7 +14,7 @@ from docutils.core import publish_string
 from nbformat import v4
 
 from bookmaker.runner import chain, files, notebooks
-from bookmaker.site import _staging
+from bookmaker.site import _staging, exercises
 from bookmaker.site._run_card import run_card
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact, PrivHelpersError, RunFailed
 from privhelpers.text import inert
@@ -84,6 +84,18 @@ def test_one_fold_has_the_words_the_code_and_the_result_of_a_solution(staged):
     solution = cells["exercises"].partition("{solution}")[2]
     assert "solution" not in cells
     assert all(part in solution for part in ("One and one", "```python\none_and_one = 1 + 1", "the sum: 2"))
+
+
+def test_what_a_solution_printed_cannot_leave_its_fold(book):
+    printed = "`````\n# A heading\n```\n<script>alert(1)</script>\n"
+
+    def print_it(run):
+        run.cells[-4].outputs = [v4.new_output("stream", text=printed)]
+
+    edit_run(book, "hipaa", print_it)
+    cells = {cell.id: cell.source for cell in page(stage(book), "notebooks/hipaa").cells}
+    (block,) = exercises.BLOCK.findall(cells["exercises"])[1:]
+    assert "# A heading" in block[-1] and block[-1].count("``````text") == 1
 
 
 def test_a_page_opens_with_its_picture_and_leads_on_after_the_quiz(staged):
