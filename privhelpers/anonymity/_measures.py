@@ -22,7 +22,7 @@ from privhelpers.errors import InvalidParameter
 from privhelpers.text import normalize
 from privhelpers.validate import shown
 
-_MEASURES = ("size", "distinct_l", "entropy_l", "t")  # the columns of `class_report`
+_MEASURES = ("size", "distinct_l", "t")  # the columns of `class_report`
 
 
 def folded(column: pd.Series) -> pd.Series:
@@ -83,11 +83,6 @@ def _shares(column: pd.Series, values: Sequence[object]) -> NDArray[np.float64]:
     return column.value_counts(normalize=True).reindex(values, fill_value=0.0).to_numpy(float)
 
 
-def _entropy_l(shares: NDArray[np.float64]) -> float:
-    present = shares[shares > 0]
-    return float(np.exp(-np.sum(present * np.log(present))))
-
-
 def _distance(inside: NDArray[np.float64], whole: NDArray[np.float64], *, ordered: bool) -> float:
     """Return the earth mover's distance: moves cost 1, or r / (m - 1) over r of m ordered values."""
     if not ordered:
@@ -100,7 +95,7 @@ def _distance(inside: NDArray[np.float64], whole: NDArray[np.float64], *, ordere
 def class_report(
     table: pd.DataFrame, quasi: Sequence[str], sensitive: str, *, order: Sequence[object] | None = None
 ) -> pd.DataFrame:
-    """Return one row for each class: its quasi-identifiers, size, distinct l, entropy l and t.
+    """Return one row for each class: its quasi-identifiers, size, distinct l and t.
 
     Args:
         table, quasi: as in `_classes`.
@@ -123,7 +118,7 @@ def class_report(
     for number, index in table.groupby(_classes(table, quasi)).groups.items():
         inside = _shares(column.loc[index], values)
         distance = _distance(inside, whole, ordered=order is not None)
-        measures = len(index), int(np.count_nonzero(inside)), _entropy_l(inside), distance
+        measures = len(index), int(np.count_nonzero(inside)), distance
         rows[number] = {
             **table.loc[index[0], list(quasi)],
             **dict(zip(_MEASURES, measures, strict=True)),

@@ -25,7 +25,6 @@ def _calendar() -> pd.DataFrame:
             "birth_date": days.dt.strftime("%Y-%m-%d"),
             "birth_month": days.dt.strftime("%Y-%m"),
             "birth_year": year,
-            "birth_decade": year // 10 * 10,
         }
     )
 

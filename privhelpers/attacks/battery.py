@@ -16,12 +16,13 @@ from privhelpers.artifacts import Store
 from privhelpers.attacks import groups, panel, signals
 from privhelpers.attacks.bank import Bank
 from privhelpers.attacks.scores import Arms, Choice, Measured, as_plain, levels, select_attack, split
-from privhelpers.attacks.shadow import AGAINST_START, KEPT
+from privhelpers.attacks.shadow import KEPT
 from privhelpers.attacks.signals import Signals
 from privhelpers.errors import InvalidParameter
 from privhelpers.stats import roc
 
 HOME = "membership_inference"
+ON_TOKENS = ("ez_mia", "wbc")  # attacks that compare a note's tokens under the model and under its start
 _SAVED = ("reference", "lira_offline")  # attacks whose scores later chapters read, note by note
 
 
@@ -116,7 +117,7 @@ def token_gain(
     owners = groups.patients([note for note, is_known in zip(notes, known, strict=True) if is_known])
     side = np.asarray(member, dtype=bool)[known]
     arms = {name: split(values[known], owners, side) for name, values in scores.items()}
-    on_tokens = {name: one for name, one in arms.items() if name in AGAINST_START}
+    on_tokens = {name: one for name, one in arms.items() if name in ON_TOKENS}
     sets = [on_tokens, {name: one for name, one in arms.items() if name not in on_tokens}]
     if not all(sets):
         raise InvalidParameter("scores: give attacks on tokens and others")

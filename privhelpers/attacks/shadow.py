@@ -10,7 +10,7 @@ Sources: Shokri et al. 2017, section V; Carlini et al. 2022, section IV.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from tqdm.auto import tqdm
@@ -22,7 +22,6 @@ from privhelpers.errors import InvalidParameter
 from privhelpers.processes import side_by_side
 
 KEPT = ("loss", "min_k", "min_k_plus_plus")  # signals of every candidate under every model
-AGAINST_START = ("ez_mia", "wbc")  # scores that compare its tokens with the model at the start
 START = "public"  # every shadow model starts from the public checkpoint, as the target did
 
 
@@ -36,8 +35,6 @@ class Task:
         candidates: texts to score when it is trained, one or more.
         settings: of `privhelpers.training`.
         seed: of shuffling.
-        start_log_p: log-probability of each token of each candidate under the public checkpoint; with it, the
-            scores of `AGAINST_START` are kept too.
     """
 
     name: str
@@ -45,23 +42,13 @@ class Task:
     candidates: tuple[str, ...]
     settings: object
     seed: int
-    start_log_p: Sequence[np.ndarray] = field(default=(), repr=False, compare=False)
-
-    @property
-    def kept(self) -> tuple[str, ...]:
-        """Names of what is kept."""
-        return KEPT + AGAINST_START if self.start_log_p else KEPT
 
 
 def _run(store: Store, task: Task, train: Callable) -> dict[str, list[float]]:
     model, tokenizer = models.take(store, START)
     train(model, tokenizer, list(task.texts), task.settings, seed=task.seed, progress=False)
     measured = signals.measure(model, tokenizer, task.candidates, lower=False)
-    values = {name: getattr(measured, name) for name in KEPT}
-    if task.start_log_p:
-        found = signals.scores(measured, reference_log_p=task.start_log_p)
-        values |= {name: found[name] for name in AGAINST_START}
-    return {name: values[name].round(6).tolist() for name in task.kept}
+    return {name: getattr(measured, name).round(6).tolist() for name in KEPT}
 
 
 def train_all(
@@ -97,8 +84,7 @@ def train_all(
     if len({task.name for task in tasks}) != len(tasks):
         raise InvalidParameter("tasks: names must differ")
     kept = [
-        Parts(store, folder, [asdict(one.settings), one.seed, one.texts, one.candidates, one.kept])
-        for one in tasks
+        Parts(store, folder, [asdict(one.settings), one.seed, one.texts, one.candidates]) for one in tasks
     ]
     results = [part.read(task.name) for part, task in zip(kept, tasks, strict=True)]
     missing = [number for number, result in enumerate(results) if result is None]
@@ -110,7 +96,4 @@ def train_all(
             kept[missing[job]].write(names[job], result)
             results[missing[job]] = result
             bar.update()
-    return [
-        {name: np.array(result[name], dtype=float) for name in task.kept}
-        for task, result in zip(tasks, results, strict=True)
-    ]
+    return [{name: np.array(values, dtype=float) for name, values in result.items()} for result in results]

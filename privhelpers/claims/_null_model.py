@@ -94,7 +94,6 @@ def simulated_leaks(
     *,
     simulations: int,
     seed: int,
-    shared_texts: bool = False,
 ) -> np.ndarray:
     """Simulate the report's attack on a writer of given texts, who knows no patient.
 
@@ -104,8 +103,6 @@ def simulated_leaks(
         texts: each attempt draws one at random.
         simulations: reports to simulate, 1 or more.
         seed: of the simulation.
-        shared_texts: compare the same 28 texts with every record, as a cached attack does, instead of 1400
-            independent ones.
 
     Returns:
         Leaking attempts of each simulated report, shape [simulations].
@@ -126,6 +123,6 @@ def simulated_leaks(
         who = draw.permutation(len(names))[: report.records, None]
         condition, drug = draw.integers(len(report.conditions), size=(2, len(who), 1))
         attempts = report.prompts * report.texts
-        text = draw.integers(len(lower), size=(1 if shared_texts else len(who), attempts))
+        text = draw.integers(len(lower), size=(len(who), attempts))
         counts[number] = (by_name[who, text] | by_condition[condition, text] | by_drug[drug, text]).sum()
     return counts

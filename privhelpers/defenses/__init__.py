@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from privhelpers.defenses._output_filter import Filtered, OutputFilter
 from privhelpers.defenses._pipeline import Pipeline, read_recipe
 from privhelpers.defenses._spans import Scrubbed, Span, merge, replace
-from privhelpers.defenses.dedup import Deduplicated, Pair, deduplicate, near_duplicates
+from privhelpers.defenses.dedup import Deduplicated, deduplicate
 from privhelpers.defenses.patterns import PatternScrubber, find_identifiers
 
 if TYPE_CHECKING:  # a reader of the sources, such as the fingerprint of a run, finds these modules here

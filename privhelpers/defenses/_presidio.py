@@ -2,8 +2,8 @@
 
 Presidio's defaults have three problems here. Its mail recognizer asks the public suffix list over the
 network. It knows no top domain `.test` or `.example`. Its social security recognizer throws away numbers
-of the areas 000 and 666, because no authority assigns them: the only ones that a book may print. With
-`shipped=False` the project's own patterns replace its pattern recognizers.
+of the areas 000 and 666, because no authority assigns them: the only ones that a book may print. So the
+project's own patterns replace its pattern recognizers.
 
 Source: Presidio 2.2 (analyzer and anonymizer).
 """
@@ -12,10 +12,9 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-import tldextract
 from presidio_analyzer import AnalyzerEngine, LocalRecognizer, RecognizerRegistry, RecognizerResult
 from presidio_analyzer.nlp_engine import NlpArtifacts, NlpEngine, NlpEngineProvider
-from presidio_analyzer.predefined_recognizers import EmailRecognizer, SpacyRecognizer
+from presidio_analyzer.predefined_recognizers import SpacyRecognizer
 from presidio_anonymizer import AnonymizerEngine
 from presidio_anonymizer.entities import OperatorConfig
 from presidio_anonymizer.entities import RecognizerResult as Found
@@ -23,8 +22,6 @@ from presidio_anonymizer.entities import RecognizerResult as Found
 from privhelpers.defenses._spans import Scrubbed, Span, merge
 from privhelpers.defenses.patterns import find_identifiers
 
-# What the recognizer of the build calls the entities that Presidio knows; the rest is left to its patterns.
-SHIPPED_ENTITIES = {"name": "PERSON", "address": "LOCATION", "date": "DATE_TIME"}
 logging.getLogger("presidio-analyzer").setLevel(logging.ERROR)  # else a warning for each foreign recognizer
 NER_KINDS = ("name", "date", "mrn", "ssn", "phone", "email", "address")
 PATTERN_KINDS = ("ssn", "phone", "card", "ip", "mrn", "number", "date", "address", "age", "url", "email")
@@ -51,16 +48,6 @@ class _ProjectPatterns(LocalRecognizer):
         ]
 
 
-class _OfflineEmailRecognizer(EmailRecognizer):
-    """Presidio's mail recognizer with the suffix list that its library carries, never the network's."""
-
-    _extract = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
-
-    def validate_result(self, pattern_text: str) -> bool:
-        """Accept addresses under a known top domain, as the shipped recognizer does."""
-        return self._extract(pattern_text).fqdn != ""
-
-
 def _nlp_engine(folder: Path, mapping: dict[str, str]) -> NlpEngine:
     configuration = {
         "nlp_engine_name": "spacy",
@@ -77,25 +64,17 @@ def _nlp_engine(folder: Path, mapping: dict[str, str]) -> NlpEngine:
 class PresidioScrubber:
     """Replaces what Presidio finds on the recognizer of the build."""
 
-    def __init__(self, model_folder: Path, *, shipped: bool = False) -> None:
+    def __init__(self, model_folder: Path) -> None:
         """Load the recognizer and set up the engines.
 
         Args:
             model_folder: a folder that `save_ner` wrote; see `checked_folder`.
-            shipped: with Presidio's own pattern recognizers instead of this project's.
         """
-        self.shipped = shipped
-        mapping = SHIPPED_ENTITIES if shipped else {kind: kind.upper() for kind in NER_KINDS}
+        mapping = {kind: kind.upper() for kind in NER_KINDS}
         engine = _nlp_engine(Path(model_folder), mapping)
         registry = RecognizerRegistry(supported_languages=["en"])
-        # An analyzer that is given an empty registry fills it with everything that is shipped.
-        if shipped:
-            registry.load_predefined_recognizers(languages=["en"], nlp_engine=engine)
-            registry.remove_recognizer("EmailRecognizer")
-            registry.add_recognizer(_OfflineEmailRecognizer())
-        else:
-            registry.add_recognizer(SpacyRecognizer(supported_entities=list(mapping.values())))
-            registry.add_recognizer(_ProjectPatterns())
+        registry.add_recognizer(SpacyRecognizer(supported_entities=list(mapping.values())))
+        registry.add_recognizer(_ProjectPatterns())
         self._analyzer = AnalyzerEngine(registry=registry, nlp_engine=engine, supported_languages=["en"])
         self._anonymizer = AnonymizerEngine()
 

@@ -25,20 +25,6 @@ PERMUTATIONS = 128  # hash functions of MinHash
 SURE = 0.999  # probability that a pair exactly at the threshold is proposed
 
 
-@dataclass(frozen=True, order=True)
-class Pair:
-    """Two texts that nearly repeat each other.
-
-    Attributes:
-        first, second: places in the list, first < second.
-        similarity: exact Jaccard similarity of their shingles, in [0, 1].
-    """
-
-    first: int
-    second: int
-    similarity: float
-
-
 @dataclass(frozen=True)
 class Deduplicated:
     """Notes without near-duplicates.
@@ -132,24 +118,6 @@ class _Index:
         return {other: similarity for other, similarity in exact.items() if similarity >= self._threshold}
 
 
-def near_duplicates(texts: Sequence[str], *, threshold: float = 0.8) -> list[Pair]:
-    """Return all proposed pairs whose exact similarity reaches the threshold, sorted by place.
-
-    n equal texts are n (n - 1) / 2 pairs; `deduplicate` counts none of them.
-
-    Args:
-        texts: the texts.
-        threshold: least Jaccard similarity of a pair, in (0, 1], over runs of three words.
-    """
-    index, pairs = _Index(texts, threshold), []
-    for number, copies in enumerate(index.places):
-        pairs += [Pair(a, b, 1.0) for i, a in enumerate(copies) for b in copies[i + 1 :]]
-        for other, similarity in index.near(number).items():
-            pairs += [Pair(min(a, b), max(a, b), similarity) for a in copies for b in index.places[other]]
-        index.add(number)
-    return sorted(pairs)
-
-
 def deduplicate(
     notes: Sequence[Mapping], *, threshold: float = 0.8, within: str | None = None
 ) -> Deduplicated:
@@ -160,7 +128,7 @@ def deduplicate(
 
     Args:
         notes: mappings with a `text`.
-        threshold: as in `near_duplicates`.
+        threshold: least Jaccard similarity of two copies, in (0, 1], over runs of three words.
         within: a field, such as "patient_id", whose value two notes must share to be copies. Before
             training with differential privacy this must be the privacy unit: a note that is removed because
             of another patient's depends on that patient in a way that the accountant does not count.

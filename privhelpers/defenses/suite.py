@@ -1,6 +1,6 @@
 """One cell of the factorial: train under its layers, then run every attack and keep what they saw.
 
-    outcomes = run_all(store, trials, suite, processes=2)      # one Outcome a trial
+    outcomes = run_all(store, trials, suite)                    # one Outcome a trial
     outcomes[0].raw[suite.member]                               # losses of the members' notes as written
 
 The attacks read nothing but a trained model, so the outcome of a cell is a few arrays and texts; the model
@@ -170,18 +170,13 @@ def _train_and_attack(store: Store, trial: Trial, suite: Suite) -> Outcome:
     return replace(outcome, seconds=seconds, epsilon=epsilon)
 
 
-def run_all(store: Store, trials: Sequence[Trial], suite: Suite, *, processes: int = 1) -> list[Outcome]:
-    """Run several trials, `processes` at a time, each on one core; the outcomes are in their order.
-
-    An outcome does not depend on the number of processes.
+def run_all(store: Store, trials: Sequence[Trial], suite: Suite) -> list[Outcome]:
+    """Run several trials one after the other, on one thread; the outcomes are in their order.
 
     Args:
         store: contains the public checkpoint.
         trials: what to train.
         suite: what to ask of each model.
-        processes: 1 or more.
     """
     jobs = [(store, trial, suite) for trial in trials]
-    names = [f"trial {number + 1} of {len(jobs)}: {trial.cell.name}" for number, trial in enumerate(trials)]
-    outcomes = dict(side_by_side(_train_and_attack, jobs, processes=processes, names=names))
-    return [outcomes[number] for number in range(len(jobs))]
+    return [outcome for _, outcome in side_by_side(_train_and_attack, jobs)]

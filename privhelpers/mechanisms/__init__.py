@@ -11,7 +11,7 @@ from privhelpers.mechanisms._composition import (
     group_privacy,
     optimal_composition,
 )
-from privhelpers.mechanisms._grid import gaussian_on_grid, laplace_on_grid
+from privhelpers.mechanisms._grid import laplace_on_grid
 from privhelpers.mechanisms._tradeoff import (
     dp_tradeoff,
     gaussian_sigma,

@@ -1,4 +1,4 @@
-"""Noise on a grid, sampled exactly with whole numbers: the mechanisms to release with.
+"""Noise on a grid, sampled exactly with whole numbers: the mechanism to release with.
 
 No floating-point operation touches the sampling, so the probabilities are the ones of the proof. The
 chance comes from a `random.Random`: a seeded one for a page that can be repeated, whose guarantee is void
@@ -14,14 +14,7 @@ import math
 import random
 from fractions import Fraction
 
-import numpy as np
-from numpy.typing import NDArray
-
 from privhelpers import validate
-from privhelpers.errors import InvalidParameter
-from privhelpers.mechanisms._tradeoff import gaussian_sigma
-
-_FINEST = 1_000_000  # largest sigma in steps: beyond it the exact delta takes too long to sum
 
 
 def _happens(chance: Fraction, source: random.Random) -> bool:
@@ -55,47 +48,6 @@ def _sample_discrete_laplace(*, scale: Fraction, source: random.Random) -> int:
         if negative and size == 0:  # zero must not be counted for both signs
             continue
         return -size if negative else size
-
-
-def _sample_discrete_gaussian(*, variance: Fraction, source: random.Random) -> int:
-    """Return a whole number k with probability proportional to e^(-k^2 / (2 variance)) (algorithm 3)."""
-    t = math.isqrt(math.floor(variance)) + 1
-    while True:
-        k = _sample_discrete_laplace(scale=Fraction(t), source=source)
-        if _happens_exp((abs(k) - variance / t) ** 2 / (2 * variance), source):
-            return k
-
-
-def _discrete_gaussian_pmf(k: NDArray, *, sigma: float) -> NDArray[np.float64]:
-    """Return the probability of each whole number; the standard deviation is a little below sigma."""
-    if sigma > 10:  # Poisson summation: the rest is below e^-1900
-        log_total = math.log(sigma * math.sqrt(2 * math.pi))
-    else:
-        right = np.arange(1, math.ceil(40 * sigma) + 2)
-        log_total = math.log1p(2 * float(np.exp(-(right**2) / (2 * sigma**2)).sum()))
-    return np.exp(-(np.asarray(k, dtype=float) ** 2) / (2 * sigma**2) - log_total)
-
-
-def _discrete_gaussian_delta(*, sigma: float, sensitivity: int, epsilon: float) -> float:
-    """Return the exact delta of the discrete Gaussian mechanism at epsilon (theorem 7).
-
-    The shift by the full sensitivity, in steps, is the worst one, as the likelihood ratio is monotone in k.
-    """
-    if sigma > _FINEST:
-        raise InvalidParameter(f"step: sigma is {sigma:g} steps, at most {_FINEST}; choose a larger step")
-    first = math.floor(epsilon * sigma**2 / sensitivity - sensitivity / 2)
-    k = np.arange(max(first, -math.ceil(40 * sigma)), max(first, 0) + math.ceil(40 * sigma) + 2, dtype=float)
-    loss = sensitivity * (2 * k + sensitivity) / (2 * sigma**2)
-    gain = -np.expm1(np.minimum(0.0, epsilon - loss))
-    return float(np.sum(_discrete_gaussian_pmf(k, sigma=sigma) * gain))
-
-
-def _discrete_gaussian_sigma(*, sensitivity: int, epsilon: float, delta: float) -> float:
-    """Return a sigma whose exact discrete delta does not exceed the target, within 0.2% of enough."""
-    sigma = gaussian_sigma(sensitivity=sensitivity, epsilon=epsilon, delta=delta)
-    while _discrete_gaussian_delta(sigma=sigma, sensitivity=sensitivity, epsilon=epsilon) > delta:
-        sigma *= 1.002
-    return sigma
 
 
 def _to_grid(answer: float, sensitivity: float, step: float) -> tuple[int, int]:
@@ -132,25 +84,4 @@ def laplace_on_grid(
     epsilon = validate.positive(epsilon=epsilon)
     place, reach = _to_grid(answer, sensitivity, step)
     noise = _sample_discrete_laplace(scale=reach / Fraction(epsilon), source=source)
-    return float((place + noise) * Fraction(step))
-
-
-@validate.within_float64
-def gaussian_on_grid(
-    answer: float, *, sensitivity: float, epsilon: float, delta: float, source: random.Random, step: float = 1
-) -> float:
-    """Return the answer, rounded to the grid, plus discrete Gaussian noise: (epsilon, delta)-DP as computed.
-
-    Args:
-        answer, sensitivity, epsilon, source, step: as in `laplace_on_grid`.
-        delta: in (0, 1).
-
-    Raises:
-        InvalidParameter: a value is out of its range, or the noise or the result is beyond a float64.
-
-    Source: Canonne, Kamath and Steinke 2020, theorem 7.
-    """
-    place, reach = _to_grid(answer, sensitivity, step)
-    sigma = _discrete_gaussian_sigma(sensitivity=reach, epsilon=epsilon, delta=delta)
-    noise = _sample_discrete_gaussian(variance=Fraction(sigma) ** 2, source=source)
     return float((place + noise) * Fraction(step))

@@ -17,8 +17,6 @@ from transformers import (
     AutoTokenizer,
     BertConfig,
     BertForMaskedLM,
-    DistilBertConfig,
-    DistilBertForMaskedLM,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
@@ -72,7 +70,6 @@ ARCHITECTURES = {
     "micro-llama": Shape(layers=2, width=64, heads=4, positions=128, key_value_heads=2),
     "tiny-llama": Shape(layers=2, width=96, heads=4, positions=128, key_value_heads=2),
 }
-MASKED_FAMILIES = ("bert", "distilbert", "distilbert-half")
 
 
 def preferred_device() -> torch.device:
@@ -128,12 +125,10 @@ def build_masked(
     """Return a small masked language model with fresh weights; input and output embeddings are tied.
 
     It has the width, heads and positions of the GPT-2 of the same size, and about as many weights: within
-    5%. DistilBERT is BERT without token types; what makes the published one small is that it has half of
-    BERT's layers, as the name with `-half` does here.
+    5%.
 
     Args:
-        architecture: a size of the small GPT-2s and a family, such as `tiny-bert`; the families are `bert`,
-            `distilbert` and `distilbert-half`.
+        architecture: `micro-bert`, `tiny-bert` or `mini-bert`, of the size of the GPT-2 of that name.
         tokenizer: with a mask token.
         seed: of the initial weights.
         dropout: probability in [0, 1) for embeddings, attention and residuals.
@@ -142,14 +137,13 @@ def build_masked(
         UnsupportedModel: the name is not known.
         InvalidParameter: the tokenizer has no mask token.
 
-    Source: Devlin et al. 2019, section 3; Sanh et al. 2019, section 3.
+    Source: Devlin et al. 2019, section 3.
     """
     size, _, family = architecture.partition("-")
     shape = ARCHITECTURES.get(f"{size}-gpt2")
-    if shape is None or family not in MASKED_FAMILIES:
-        families = ", ".join(MASKED_FAMILIES)
+    if shape is None or family != "bert":
         raise UnsupportedModel(
-            f"architecture {shown(architecture)}: known are micro, tiny, mini - {families}"
+            f"architecture {shown(architecture)}: known are micro-bert, tiny-bert and mini-bert"
         )
     if tokenizer.mask_token_id is None:
         raise InvalidParameter("tokenizer: has no mask token; models.with_mask(tokenizer) adds one")
@@ -161,17 +155,10 @@ def build_masked(
         "pad_token_id": None,  # our padding is the end token, which has a meaning and is trained
     }
     with rng.torch_seeded(rng.derive(seed, "initial weights")):
-        if family == "bert":
-            sizes = {"hidden_size": shape.width, "intermediate_size": 4 * shape.width}
-            sizes |= {"num_hidden_layers": shape.layers, "num_attention_heads": shape.heads}
-            dropouts = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
-            model = BertForMaskedLM(BertConfig(**sizes, **dropouts, **common))
-        else:
-            layers = shape.layers // 2 if family.endswith("half") else shape.layers
-            sizes = {"dim": shape.width, "hidden_dim": 4 * shape.width}
-            sizes |= {"n_layers": layers, "n_heads": shape.heads}
-            dropouts = {"dropout": dropout, "attention_dropout": dropout}
-            model = DistilBertForMaskedLM(DistilBertConfig(**sizes, **dropouts, **common))
+        sizes = {"hidden_size": shape.width, "intermediate_size": 4 * shape.width}
+        sizes |= {"num_hidden_layers": shape.layers, "num_attention_heads": shape.heads}
+        dropouts = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+        model = BertForMaskedLM(BertConfig(**sizes, **dropouts, **common))
     return model.to(preferred_device())
 
 

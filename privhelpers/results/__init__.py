@@ -6,7 +6,7 @@ runs.of("baseline").scores("loss")                 # one row a note: member, pat
 rows = [row for model in models for row in measurements(runs, model)]      # the tidy table
 """
 
-from privhelpers.results.front_page import broken_row, headline, summary_row, usefulness
+from privhelpers.results.front_page import broken_row, headline, summary_row
 from privhelpers.results.reading import ModelResults, Results
 from privhelpers.results.tidy import ATTACKS, COLUMNS, attack_name, measurements
 from privhelpers.text import in_words

@@ -7,42 +7,6 @@ from privhelpers.errors import InvalidParameter, MissingArtifact
 from privhelpers.results.reading import ModelResults, Results
 from privhelpers.text import in_words
 
-# Below this share of the best model's gain on the task, a private model learned next to nothing.
-_LITTLE = 0.05
-
-
-def usefulness(runs: Results) -> tuple[bool, str]:
-    """Return the private models' skill in the task "which drug follows?", to be read with their leaks.
-
-    Returns:
-        Whether they learned next to nothing: by the upper ends of the intervals, none gains a twentieth of
-        what the best non-private model gains above the floor. Then the same for a reader, with the figures.
-
-    Raises:
-        MissingArtifact: no run has asked the models.
-    """
-    task, gain = runs.drug_task, runs.drug_gain
-    private = [name for name in task.index if name.startswith("dp-eps-")]
-    best, of_private = gain.loc["best_nonprivate"], gain.loc[private]
-    above = [in_words(name) for name in private if of_private.loc[name, "low"] > 0]
-    scores = sorted({f"{score:.3f}" for score in task.loc[private, "macro_f1"]})
-    figures = " to ".join(dict.fromkeys((scores[0], scores[-1])))
-    floor = f"{task['macro_f1_floor'].iloc[0]:.3f}"
-    reached = f"{task.loc['best_nonprivate', 'macro_f1']:.3f}"
-    if best["low"] > 0 and of_private["high"].max() < _LITTLE * best["gain"]:
-        return True, (
-            f"Asked which drug follows, the private models answer {'hardly' if above else 'no'} better than "
-            f"always naming the commonest drug: their macro-F1 is {figures}, the floor is {floor}, and the "
-            f"best non-private model reaches {reached}. Whatever they learned of the form of the "
-            "notes, they learned next to nothing of the task. A model that has learned nothing "
-            "leaks nothing, so the privacy figures here are not yet a finding about useful private models."
-        )
-    return False, (
-        f"Asked which drug follows, the private models have a macro-F1 of {figures}; always naming the "
-        f"commonest drug has {floor}, and the best non-private model reaches {reached}. Above the floor by "
-        f"the interval of the difference: {', '.join(above) or 'none of them'}."
-    )
-
 
 def _interval(name: str, values: list[float]) -> dict[str, float]:
     return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))

@@ -141,11 +141,6 @@ class Results:
         return defenses.load_ner(self.store, "scrubbing/ner")
 
     @cached_property
-    def shadow_summary(self) -> dict:
-        """What the attacks achieved on the shadow models; `winner` is the attack named in advance."""
-        return self.store.read_json(f"{SHADOWS}/summary.json")
-
-    @cached_property
     def shadow_references(self) -> dict[str, dict[str, float]]:
         """Losses under the reference models, by reference and note."""
         return self.store.read_json(f"{SHADOWS}/references.json")

@@ -28,7 +28,7 @@ from privhelpers.stats._estimates import (
     paired_auc_difference,
     paired_difference,
 )
-from privhelpers.stats._permutation import permutation_auc, permutation_scores, permutation_test
+from privhelpers.stats._permutation import permutation_scores, permutation_test
 from privhelpers.stats._proportions import (
     Interval,
     clopper_pearson,

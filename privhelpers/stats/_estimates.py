@@ -55,7 +55,7 @@ class Estimate:
         """Return the two-sided p-value of the hypothesis that the truth is `null`.
 
         It is 1 if nothing varied: the data do not show how far the truth may be, and nothing is refuted.
-        Scores that separate the arms perfectly are tested by `permutation_auc`.
+        Scores that separate the arms perfectly are tested by `permutation_scores`.
         """
         if self.standard_error == 0:
             return 1.0
@@ -190,7 +190,7 @@ def clustered_auc(
     Each note enters by its placement, the share of the other arm that it is ranked against correctly;
     placements are summed by patient. Near 1 it covers too rarely, and `auc_interval` no less so: an area of
     0.98 in 76% of 1000 draws with 20 single notes an arm, in 90% with 100, instead of 95%. There trust
-    no end of an interval; `permutation_auc` tests the area, with no formula for its spread.
+    no end of an interval; `permutation_scores` tests the area, with no formula for its spread.
 
     Args:
         member_scores, nonmember_scores: one score per note, higher = more member-like.

@@ -14,7 +14,6 @@ from scipy.stats import rankdata
 from privhelpers import rng, validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.stats import checks
-from privhelpers.stats.roc import PooledScores, areas
 
 BLOCK = 4_000_000  # cells held at once
 SLACK = 1e-12  # rounding must not make a permutation that repeats the real labels look less extreme
@@ -60,45 +59,6 @@ def permutation_test(
         permuted = generator.permuted(np.broadcast_to(member, (size, member.size)), axis=1)
         as_extreme = as_extreme + (statistic(permuted) >= least).sum(axis=0)
     return (1 + as_extreme) / (1 + draws)
-
-
-def permutation_auc(
-    member_scores: ArrayLike,
-    member_patients: ArrayLike,
-    nonmember_scores: ArrayLike,
-    nonmember_patients: ArrayLike,
-    *,
-    draws: int = 1000,
-    seed: int = 0,
-) -> float:
-    """Return the two-sided p-value of an area of one half over notes, permuting whole patients.
-
-    Args:
-        member_scores, nonmember_scores: one score per note, higher = more member-like.
-        member_patients, nonmember_patients: patient of each note; no patient is in both arms.
-        draws, seed: as of `permutation_test`.
-
-    Raises:
-        InvalidParameter: lengths differ, a score is not finite, an arm has fewer than 2 patients, or a
-            patient is in both arms.
-    """
-    pooled = PooledScores(member_scores, nonmember_scores)
-    codes_a, count_a = checks.cluster_codes("member_patients", member_patients, pooled.codes[0].size)
-    codes_b, count_b = checks.cluster_codes("nonmember_patients", nonmember_patients, pooled.codes[1].size)
-    checks.require_disjoint("member_patients", member_patients, "nonmember_patients", nonmember_patients)
-    owners, groups = np.concatenate([codes_a, count_a + codes_b]), np.concatenate(pooled.codes)
-
-    def distance(labels: np.ndarray) -> np.ndarray:
-        # From labels of patients to labels of notes, and from these to the weight of each group of ties.
-        sides = (labels[:, owners].astype(float), (~labels)[:, owners].astype(float))
-        places = (groups + pooled.groups * np.arange(len(labels))[:, None]).ravel()
-        arms = (
-            np.bincount(places, weights=side.ravel(), minlength=pooled.groups * len(labels)) for side in sides
-        )
-        return np.abs(areas(*(arm.reshape(len(labels), -1) for arm in arms)) - 0.5)[:, None]
-
-    member = np.arange(count_a + count_b) < count_a
-    return float(permutation_test(distance, member, draws=draws, seed=seed, cells=owners.size)[0])
 
 
 def permutation_scores(

@@ -175,7 +175,7 @@ def auc_interval(
     Member patients and non-member patients are resampled separately, with all their notes. Arms that are
     separated perfectly get exact ends (`clustered.widen_point_interval`). Near 1 the interval may cover too
     rarely: an area of 0.98 in 91% of 1000 draws with 100 single notes an arm instead of 95%; in 94% and
-    99% of 300 with 20 and 10. `permutation_auc` tests it with no formula for its spread.
+    99% of 300 with 20 and 10. `permutation_scores` tests it with no formula for its spread.
 
     Args:
         member_scores, nonmember_scores: one score per note, higher = more member-like.

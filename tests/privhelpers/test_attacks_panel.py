@@ -1,7 +1,5 @@
 """The bank of shadow models and the attacks that use it."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -94,7 +92,7 @@ def battery_of(effect, seed=0):
 
 def test_the_battery_has_every_attack_and_leaves_out_what_shadow_models_do_not_know():
     scores, notes, member = battery_of(0.5)
-    assert len(scores) == 400 and scores["loss"].notna().all() and {*shadow.AGAINST_START} < {*scores}
+    assert len(scores) == 400 and scores["loss"].notna().all() and {*battery.ON_TOKENS} < {*scores}
     known = scores.notna().all(axis=1)
     assert known.sum() == 200 and known.iloc[:200].all()
     assert np.allclose(scores["reference_public"], 0.5 * member)
@@ -130,7 +128,7 @@ def test_the_gain_of_attacks_on_tokens_is_a_difference_of_two_rates_on_the_same_
     for effect in (0.0, 0.5):
         scores, notes, member = battery_of(effect)
         gain = battery.token_gain(scores, notes, member, rate=0.1, draws=100)
-        assert gain["attacks"][0] in shadow.AGAINST_START and gain["attacks"][1] not in shadow.AGAINST_START
+        assert gain["attacks"][0] in battery.ON_TOKENS and gain["attacks"][1] not in battery.ON_TOKENS
         estimate, low, high = gain["difference"]
         assert estimate == pytest.approx(gain["tpr"][0] - gain["tpr"][1]) and low <= estimate <= high
         assert gain["controls"] == 50 and (effect > 0 or low <= 0 <= high)
@@ -188,19 +186,6 @@ def test_a_second_run_trains_nothing_and_returns_the_same(store, counted):
     assert len(counted.calls) == 2
     for a, b in zip(first, again, strict=True):
         assert all((a[name] == b[name]).all() for name in shadow.KEPT)
-
-
-def test_ezmia_and_wbc_are_kept_where_the_start_has_scored_the_tokens(store):
-    model, tokenizer = models.take(store, shadow.START)
-    log_p = models.score_tokens(model, tokenizer, TEXTS).log_p
-    task = dataclasses.replace(tasks(1)[0], start_log_p=log_p)
-    (plain,), (kept,) = (run(store, training.train, [one]) for one in (tasks(1)[0], task))
-    assert tuple(kept) == shadow.KEPT + shadow.AGAINST_START and tuple(plain) == shadow.KEPT
-    assert all((kept[name] == plain[name]).all() for name in shadow.KEPT)
-    training.train(model, tokenizer, list(task.texts), SETTINGS, seed=0, progress=False)
-    found = signals.scores(signals.measure(model, tokenizer, TEXTS), reference_log_p=log_p)
-    for name in shadow.AGAINST_START:
-        assert kept[name] == pytest.approx(found[name], abs=1e-2), name
 
 
 def test_a_damaged_file_is_trained_again(store, counted):

@@ -33,17 +33,6 @@ def brute(texts, threshold):
     return {(a, b) for a, b in pairs if dedup.jaccard(sets[a], sets[b]) >= threshold}
 
 
-@pytest.mark.parametrize("threshold", [0.5, 0.8, 1.0])
-def test_every_pair_above_the_threshold_is_found_and_no_other(threshold):
-    texts = made_texts()
-    pairs = defenses.near_duplicates(texts, threshold=threshold)
-    truth = brute(texts, threshold)
-    assert {(p.first, p.second) for p in pairs} <= truth
-    # A pair at the threshold is missed with probability 0.001 at most.
-    assert len(pairs) >= len(truth) - 1 and len(truth) > 5
-    assert pairs == sorted(pairs) and all(p.first < p.second for p in pairs)
-
-
 def test_within_a_patient_nobody_changes_the_notes_of_others():
     notes = [{"patient_id": p, "text": t} for p, t in (("a", "x y z"), ("b", "x y z"), ("a", "x  y z"))]
     done = defenses.deduplicate(notes, within="patient_id")
@@ -67,8 +56,8 @@ MANY = {
 @pytest.mark.wrong_numbers
 @pytest.mark.parametrize("kind", MANY)
 def test_a_note_is_compared_with_kept_notes_alone(kind, monkeypatch):
-    """The work is counted: sets compared, sketched and cut, and pairs made, for n notes and half as many."""
-    work = dict.fromkeys(("jaccard", "Pair", "words"), 0)
+    """The work is counted: sets compared, and texts cut into words."""
+    work = dict.fromkeys(("jaccard", "words"), 0)
 
     def counted(name, function):
         def count(*arguments):
@@ -81,7 +70,7 @@ def test_a_note_is_compared_with_kept_notes_alone(kind, monkeypatch):
         counted(name, getattr(dedup, name))
     texts = MANY[kind]
     done = defenses.deduplicate([{"text": text} for text in texts])
-    assert work["Pair"] == 0 and work["words"] <= len(set(texts)), work
+    assert work["words"] <= len(set(texts)), work
     assert work["jaccard"] <= 4 * len(texts), work
     homes = {place for group in done.groups for place in group[1:]}
     assert done.kept == [{"text": text} for n, text in enumerate(texts) if n not in homes]
@@ -103,7 +92,7 @@ def test_notes_without_a_word_are_compared_as_they_are_written():
 def test_the_groups_are_those_of_all_pairs(texts, threshold):
     """A note goes to the first kept note that nearly repeats it."""
     groups = {}
-    pairs = {(p.first, p.second) for p in defenses.near_duplicates(texts, threshold=threshold)}
+    pairs = brute(texts, threshold)
     for place in range(len(texts)):
         home = next((first for first in groups if (first, place) in pairs), place)
         groups.setdefault(home, []).append(place)

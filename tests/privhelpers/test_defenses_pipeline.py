@@ -145,7 +145,7 @@ def text_of(*notes):
         ("notes", lambda: ON.prepare([])),
         ("threshold", lambda: defenses.Pipeline(threshold=0)),
         ("within_patients", lambda: defenses.Pipeline(threshold=0.8, plan=object())),
-        ("threshold", lambda: defenses.near_duplicates(["a"], threshold=1.5)),
+        ("threshold", lambda: defenses.deduplicate([{"text": "a"}], threshold=1.5)),
         ("note 1", lambda: defenses.deduplicate([{"text": "a"}, {"body": "b"}])),
         ("note 0", lambda: defenses.deduplicate([{"text": "x"}], within="patient_id")),
         ("note 0", lambda: defenses.deduplicate([{"text": "x", "patient_id": ["p"]}], within="patient_id")),

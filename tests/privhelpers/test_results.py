@@ -123,42 +123,6 @@ def drugs(**private):
     return {"models": asked, "without a model": floor, "above the floor": gains}
 
 
-@pytest.mark.wrong_numbers
-@pytest.mark.parametrize(
-    ("said", "little", "words", "unsaid"),
-    [
-        (
-            {"e1": (0.0, -0.01, 0.01), "e8": (0.001, -0.002, 0.004)},
-            True,
-            ("no better than", "0.040 to 0.041", "floor is 0.040", "reaches 0.600", "leaks nothing"),
-            "hardly",
-        ),
-        (
-            {"e1": (0.001, -0.002, 0.004), "e8": (0.01, 0.001, 0.02)},
-            True,
-            ("hardly better than", "0.041 to 0.050", "leaks nothing"),
-            "no better",
-        ),
-        ({"e4": (-0.02, -0.03, -0.01)}, True, ("no better than", "macro-F1 is 0.020,"), " to 0.020"),
-        ({"e8": (0.03, 0.025, 0.035)}, False, ("interval of the difference: ε = 8.",), "leaks nothing"),
-        (
-            {"e1": (0.0, -0.01, 0.01), "e8": (0.3, 0.25, 0.35)},
-            False,
-            ("0.040 to 0.340", "difference: ε = 8."),
-            "leaks nothing",
-        ),
-        # A best model that is itself at the floor cannot say what the private ones could have learned.
-        ({"best": (0.01, -0.01, 0.03), "e8": (0.0, -0.01, 0.01)}, False, ("none of them",), "leaks nothing"),
-    ],
-)
-def test_the_sentence_on_usefulness_follows_the_figures(tmp_path, said, little, words, unsaid):
-    store = toy_results.write(tmp_path, ["baseline"])
-    store.write_json("private_utility/utility.json", {"drugs": drugs(**said)})
-    learned_little, sentence = results.usefulness(results.Results(store))
-    assert learned_little is little
-    assert all(part in sentence for part in words) and unsaid not in sentence
-
-
 def test_a_model_without_a_score_on_drugs_is_named(tmp_path):
     store = toy_results.write(tmp_path, ["baseline"])
     store.write_json("private_utility/utility.json", {"drugs": drugs(e8=(0.0, 0.0, 0.0))})

@@ -345,7 +345,6 @@ def scores(values, labels=LABELS):
         ("clusters_a", lambda: stats.clustered_difference(*TWO, [1.0, 2.0], [1, 2])),
         ("values_b", lambda: stats.paired_difference([1.0, 2.0], [1.0], [0, 1])),
         ("members", lambda: stats.paired_auc_difference(([1, 2], [1]), ([0, 1], [0, 1]), [0, 1], [0, 1])),
-        ("member_patients", lambda: stats.permutation_auc([1, 0], [0, 1], [1, 0], [1, 2])),
         ("member", lambda: stats.permutation_test(lambda labels: labels, [[1, 0], [1]])),
         *(("scores", lambda x=x: scores(x)) for x in ([[math.nan]] * 4, [1.0] * 4)),
         *(("member", lambda x=x: scores([[1.0]] * 4, x)) for x in ([True] * 4, [True, False])),

@@ -110,24 +110,6 @@ def test_intraclass_correlation_at_its_ends_and_by_hand():
     assert math.isnan(stats.intraclass_correlation([1, 2], [0, 1]))
 
 
-# Permutations.
-
-
-def test_whole_clusters_are_permuted():
-    """Two patients an arm: of the six permutations two are as far as the real one, whatever the notes."""
-    a, b = np.ones(20), np.zeros(20)
-    owners = np.repeat([0, 1], 10)
-    assert stats.permutation_auc(a, owners, b, owners + 2, draws=4000) == pytest.approx(1 / 3, abs=0.04)
-
-
-def test_a_real_area_is_found_in_blocks_of_any_size(monkeypatch):
-    a, b = groups(40, 12, shift=1.5), groups(40, 14)
-    arms = (*a, b[0], b[1] + 100)
-    assert stats.permutation_auc(*arms, draws=500, seed=3) == pytest.approx(1 / 501)
-    monkeypatch.setattr("privhelpers.stats._permutation.BLOCK", 100)
-    assert stats.permutation_auc(*arms, draws=50, seed=3) == pytest.approx(1 / 51)
-
-
 # Equivalence.
 
 
