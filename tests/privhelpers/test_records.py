@@ -246,6 +246,8 @@ def test_a_few_patients_and_their_crowd_share_no_identifier(store, records, publ
     few = take_few(store, patients=3, canaries_each=1, crowd=40, seed=9)
     for notes in (few.members, few.controls):
         assert len(by_patient(notes)) == 3 and all(note["kind"] != "canary" for note in notes)
+    ordinary = {note["patient_id"] for note in records.train if note["kind"] != "canary"}
+    assert sorted(by_patient(few.members)) == sorted(ordinary)[:3]
     assert [c["copies"] for c in few.planted] == [1, 2, 4, 8, 16]
     assert len(few.never) <= 5 and not any(c["planted"] for c in few.never)
     assert len(few.carriers) == sum(c["copies"] for c in few.planted)
