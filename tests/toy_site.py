@@ -95,6 +95,7 @@ HEADLINES = {
     "dp8_epsilon": 7.99,
     "baseline_canaries": 9,
     "planted_canaries": 11,
+    "best_canaries": 3,
     "dp8_f1": 0.41,
     "best_f1": 0.63,
     "floor_f1": 0.04,
