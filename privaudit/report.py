@@ -20,6 +20,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 import privhelpers
+from privaudit.annex import annex
 from privaudit.audit import Audit
 from privaudit.membership import Attack
 from privaudit.memorization import PatientShares
@@ -373,6 +374,7 @@ def report_page(
     page = environment.from_string(_PAGE.read_text(encoding="utf-8"))
     return page.render(
         r=facts,
+        annex=annex(facts),
         pictures=drawn,
         style=Markup(style),
         style_hash=digest,

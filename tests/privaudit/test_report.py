@@ -2,18 +2,22 @@
 
 import dataclasses
 import html.parser
+import io
 import json
 import re
 from types import SimpleNamespace
 
 import jsonschema
 import numpy as np
+import pypdf
 import pytest
 import toy_audit as toy
+from browsing import axe_core
 
 import privaudit
 from privaudit import audit_pictures
 from privaudit import console as programs
+from privaudit.annex import ANNEX
 from privaudit.audit import _top1
 from privaudit.memorization import Check
 from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, Cause, Reason, Statement, decide
@@ -226,3 +230,25 @@ def test_the_longest_first_page_of_each_outcome_fits_a_sheet(browser, page, audi
 def test_the_first_sheet_of_the_pdf_is_the_whole_first_page_and_nothing_else(audit):
     pdf = toy.check_first_sheet(*toy.longest_page(audit, FLAGGED))
     assert b"/StructTreeRoot" in pdf and b"/JavaScript" not in pdf and b"/Launch" not in pdf
+    sheets = [toy.text_of(sheet.extract_text()) for sheet in pypdf.PdfReader(io.BytesIO(pdf)).pages]
+    assert sheets[-1].startswith(toy.text_of(ANNEX["title"]))
+    assert (
+        sheets[-1].endswith(toy.text_of(ANNEX["sources"])) and toy.text_of(ANNEX["title"]) not in sheets[-2]
+    )
+
+
+@pytest.mark.browser
+def test_the_annex_fits_a_sheet_and_has_no_barriers(browser, page, audit):
+    tab = browser.new_page(viewport={"width": round(WIDTH), "height": 1100})
+    for shown in (page, *(toy.longest_page(audit, outcome)[1] for outcome in OUTCOMES)):
+        tab.emulate_media(media="print")
+        tab.set_content(shown)
+        assert tab.locator(".annex").bounding_box()["height"] <= HEIGHT
+        assert tab.evaluate("getComputedStyle(document.querySelector('.annex')).breakBefore") == "page"
+    tab.emulate_media(media="screen")
+    tab.evaluate(axe_core())
+    found = tab.evaluate(
+        "axe.run('.annex', {resultTypes: ['violations']}).then(all => all.violations.map(v => v.id))"
+    )
+    assert found == []
+    tab.close()
