@@ -1,4 +1,4 @@
-"""`privai-leak`: the audit of a user's model or synthetic texts, and the verification of its evidence.
+"""`privai-leak`: the audit of a user's model or synthetic texts, and the commands around it.
 
 The options are the fields of `Options`; refusals name them here, as `--records`.
 `make audit RECORDS=` passes `--records=`. Everything stays in memory until it is complete: a command that is
@@ -11,7 +11,6 @@ import functools
 import itertools
 import os
 import re
-import shlex
 import sys
 import tempfile
 import time
@@ -21,9 +20,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PositiveInt, ValidationError
 
-from privaudit import bundle, console
+from privaudit import bundle, console, residual
 from privaudit.console import guarded, say, terminal
-from privaudit.rows import FIELDS
+from privaudit.rows import columns_of
 from privhelpers.artifacts import is_there, read_bounded, to_json, write_atomic
 from privhelpers.errors import InvalidParameter, MissingArtifact, RunFailed
 from privhelpers.text import inert
@@ -66,20 +65,6 @@ def _folder(text: str) -> str:
     return text
 
 
-def _columns(text: str) -> dict[str, str]:
-    if text.isdigit():  # a shell sets COLUMNS to the width of its window
-        return {}
-    pairs = [word.split("=", 1) for word in shlex.split(text)]
-    if any(len(pair) < 2 or pair[0] not in FIELDS for pair in pairs):
-        raise ValueError(
-            f"must be pairs such as 'patient_id=mrn text=note'; the fields are {', '.join(FIELDS)}"
-        )
-    columns = dict(pairs)
-    if len(columns) < len(pairs) or len(set(columns.values())) < len(pairs) or not all(columns.values()):
-        raise ValueError("each field, and each column, can be named once")
-    return columns
-
-
 _Path = Annotated[str, AfterValidator(_existing)]
 _Folder = Annotated[str, AfterValidator(_folder)]
 _Word = BeforeValidator(lambda text: text.casefold() if isinstance(text, str) else text)
@@ -102,7 +87,7 @@ class Options(BaseModel, frozen=True):
     canaries: _Path | None = Field(
         None, description="texts made for the audit, some of them trained on: text, inserted"
     )
-    columns: Annotated[dict[str, str], BeforeValidator(_columns)] | None = Field(
+    columns: Annotated[dict[str, str], BeforeValidator(columns_of)] | None = Field(
         None, description="the files' names of the columns: 'patient_id=mrn text=note'"
     )
     patients: _Limit | None = Field(
@@ -389,6 +374,7 @@ def _parser() -> argparse.ArgumentParser:
     verify = commands.add_parser("verify", help="print in one line whether an evidence bundle holds", **form)
     verify.add_argument("bundle", help="the file, .zip")
     verify.add_argument("--key", default="", help="public Ed25519 key, PEM, that must have signed it")
+    residual.add_parser(commands, **form)
     return parser
 
 
@@ -399,6 +385,8 @@ def main(arguments: list[str] | None = None) -> int:
         given = _parser().parse_args(arguments)
         if given.command == "verify":
             return 0 if bundle.verify(given.bundle, given.key) else 1
+        if given.command == "residual":
+            return residual.run(given)
         run(Path.cwd(), read_options(given))
         return 0
 

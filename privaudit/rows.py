@@ -13,6 +13,7 @@ import hashlib
 import io
 import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,28 @@ _BETWEEN = re.compile(r"[;；\r\n\t]+")
 def name_of(path: str | Path) -> str:
     """Return the name of a file for messages and reports."""
     return ascii(Path(path).name)[1:-1]
+
+
+def columns_of(text: str) -> dict[str, str]:
+    """Return field -> the file's name of its column, as `--columns` gives them.
+
+    Raises:
+        ValueError: a pair has no `=`, its field is unknown, or a field or a column is named twice.
+
+    >>> columns_of("patient_id=mrn text='progress note'")
+    {'patient_id': 'mrn', 'text': 'progress note'}
+    """
+    if text.isdigit():  # a shell sets COLUMNS to the width of its window
+        return {}
+    pairs = [word.split("=", 1) for word in shlex.split(text)]
+    if any(len(pair) < 2 or pair[0] not in FIELDS for pair in pairs):
+        raise ValueError(
+            f"must be pairs such as 'patient_id=mrn text=note'; the fields are {', '.join(FIELDS)}"
+        )
+    columns = dict(pairs)
+    if len(columns) < len(pairs) or len(set(columns.values())) < len(pairs) or not all(columns.values()):
+        raise ValueError("each field, and each column, can be named once")
+    return columns
 
 
 def strings_of(cell: str, text: str = "") -> list[str]:
@@ -84,7 +107,7 @@ def _unquoted(item: str) -> str:
     return item.strip("'\"")
 
 
-def _decoded(data: bytes, name: str) -> str:
+def decoded(data: bytes, name: str) -> str:
     """Return the text of a file; a refusal names the first line that is not UTF-8."""
     try:
         text, end = data.decode("utf-8-sig"), None
@@ -342,6 +365,9 @@ _PROBLEMS = {
     "missing": "is missing",
     "string_type": "must be text: a string in quotes, or a column of text",
     "bool_type": "must be true or false",
+    "bool_parsing": "must be yes or no",
+    "int_parsing": "must be a whole number",
+    "greater_than_equal": "must be 0 or more",
     "list_type": "must be a list of strings",
     "string_unicode": "contains half of a character (a lone surrogate); remove it",
     "model_type": "must be an object with named fields, in braces",
@@ -389,9 +415,9 @@ def read_rows(
     if form == ".parquet":
         rows = _parquet_rows(data, columns, name)
     elif form in (".csv", ".tsv"):
-        rows = _table_rows(_decoded(data, name), columns, name)
+        rows = _table_rows(decoded(data, name), columns, name)
     else:
-        rows = _json_rows(_decoded(data, name), columns, name)
+        rows = _json_rows(decoded(data, name), columns, name)
     return hashlib.sha256(data).hexdigest(), [(where, _checked(where, kind, row)) for where, row in rows]
 
 
