@@ -45,8 +45,9 @@ book: $(STAMP) $(if $(filter real,$(PROFILE)),$(PRETRAINED))  ## run what is out
 serve: $(STAMP)  ## show the built site at http://localhost:8000: [PORT=] [SOLUTIONS=no]
 	@$(START) -m bookmaker serve --profile="$$PROFILE" --solutions="$$SOLUTIONS" --port="$$PORT"
 
-audit: $(STAMP)  ## audit your own model: MODEL=folder (or SYNTHETIC=notes.jsonl) RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [DRY=yes]; RECORDS= of make is --records in its messages
-	@$(START) -m privaudit.cli audit --model="$$MODEL" --synthetic="$$SYNTHETIC" --records="$$RECORDS" --holdout="$$HOLDOUT" \
+audit: $(STAMP)  ## audit your own model: MODEL=folder (or SYNTHETIC=notes.jsonl) RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [DRY=yes]; RECORDS= of make is --records in its messages; without them, a demonstration
+	@if test -z "$$MODEL$$SYNTHETIC$$RECORDS$$HOLDOUT"; then $(START) -m privaudit.cli demo; fi; \
+	$(START) -m privaudit.cli audit --model="$$MODEL" --synthetic="$$SYNTHETIC" --records="$$RECORDS" --holdout="$$HOLDOUT" \
 	  --canaries="$$CANARIES" --base="$$BASE" --reference="$$REFERENCE" --epsilon="$$EPSILON" --delta="$$DELTA" \
 	  --columns="$$COLUMNS" --patients="$$PATIENTS" --notes="$$NOTES" --effort="$$EFFORT" --out="$$OUT" --pdf="$$PDF" --show="$$SHOW" --seed="$$SEED" \
 	  --bundle="$$BUNDLE" --key="$$KEY" --ledger="$$LEDGER" --dry-run="$$DRY"

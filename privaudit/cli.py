@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PositiveInt, ValidationError
 
-from privaudit import bundle, console, residual
+from privaudit import bundle, console, demo, residual
 from privaudit.console import guarded, say, terminal
 from privaudit.rows import columns_of
 from privhelpers.artifacts import is_there, read_bounded, to_json, write_atomic
@@ -374,6 +374,7 @@ def _parser() -> argparse.ArgumentParser:
     verify = commands.add_parser("verify", help="print in one line whether an evidence bundle holds", **form)
     verify.add_argument("bundle", help="the file, .zip")
     verify.add_argument("--key", default="", help="public Ed25519 key, PEM, that must have signed it")
+    demo.add_parser(commands, **form)
     residual.add_parser(commands, **form)
     return parser
 
@@ -385,6 +386,8 @@ def main(arguments: list[str] | None = None) -> int:
         given = _parser().parse_args(arguments)
         if given.command == "verify":
             return 0 if bundle.verify(given.bundle, given.key) else 1
+        if given.command == "demo":
+            return demo.run(lambda **options: run(Path.cwd(), Options(**options)))
         if given.command == "residual":
             return residual.run(given)
         run(Path.cwd(), read_options(given))

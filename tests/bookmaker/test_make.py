@@ -90,5 +90,6 @@ def test_the_usual_values_reach_the_programs(made):
     _, (sweep,) = made("sweep", {"EPSILONS": "1 8", "SEEDS": "0 1", "JOBS": "3"})
     assert {"--epsilons=1 8", "--seeds=0 1", "--architectures=", "--cores=3", "--profile=course"} <= {*sweep}
     assert "3" in made("test", {"JOBS": "3"})[1][0] and "2" in made("test", {})[1][0]
+    assert made("audit", {})[1][0] == ["-m", "privaudit.cli", "demo"]
     lab = made("lab", {"OPTIONS": "--no-browser --port=9999 *"})[1][0]
     assert lab[-3:] == ["--no-browser", "--port=9999", "*"]

@@ -100,3 +100,14 @@ def test_an_audit_far_from_the_book_is_whole_and_its_bundle_holds(installed):
     assert facts["language"] == "en" and '<html lang="en">' in (folder / "report.html").read_text()
     done = installed.privai_leak("verify", "out.zip")
     assert done.returncode == 0 and "out.zip: holds: " in done.stdout, done.stderr
+
+
+@pytest.mark.nightly
+def test_the_demonstration_gives_both_verdicts_far_from_the_book(installed):
+    done = installed.privai_leak("demo")
+    assert done.returncode == 0, done.stderr
+    assert "demo: flagged\n" in done.stdout and "demo-control: nothing found\n" in done.stdout
+    assert {path.name for path in (installed.elsewhere / "runs" / "audits").iterdir()} >= {
+        "demo",
+        "demo-control",
+    }
