@@ -13,7 +13,7 @@ GRADER  := $(GRADING)/bin/python
 # what is to be run.
 GIVEN := PROFILE JOBS CLUSTER LIMIT PORT EPSILONS SEEDS ARCHS MODEL RECORDS HOLDOUT CANARIES BASE REFERENCE \
   SYNTHETIC COLUMNS PATIENTS NOTES EFFORT EPSILON DELTA OUT PDF SHOW SEED OPTIONS SOLUTIONS BUNDLE KEY LEDGER DRY \
-  SUBMITTED
+  FAIL_IF JSON SUBMITTED
 $(foreach name,$(GIVEN),$(if $(filter undefined,$(origin $(name))),,$(eval override $(name) := $$(value $(name)))))
 export $(GIVEN)
 
@@ -50,7 +50,7 @@ audit: $(STAMP)  ## audit your own model: MODEL=folder (or SYNTHETIC=notes.jsonl
 	$(START) -m privaudit.cli audit --model="$$MODEL" --synthetic="$$SYNTHETIC" --records="$$RECORDS" --holdout="$$HOLDOUT" \
 	  --canaries="$$CANARIES" --base="$$BASE" --reference="$$REFERENCE" --epsilon="$$EPSILON" --delta="$$DELTA" \
 	  --columns="$$COLUMNS" --patients="$$PATIENTS" --notes="$$NOTES" --effort="$$EFFORT" --out="$$OUT" --pdf="$$PDF" --show="$$SHOW" --seed="$$SEED" \
-	  --bundle="$$BUNDLE" --key="$$KEY" --ledger="$$LEDGER" --dry-run="$$DRY"
+	  --bundle="$$BUNDLE" --key="$$KEY" --ledger="$$LEDGER" --dry-run="$$DRY" --fail-if="$$FAIL_IF" --json="$$JSON"
 
 sweep: $(STAMP)  ## many runs, one table: EPSILONS="1 8" SEEDS="0 1" [ARCHS="tiny-gpt2 mini-gpt2"] [CLUSTER=]
 	@$(START) -m bookmaker sweep --profile="$$PROFILE" --cores="$$JOBS" --cluster="$$CLUSTER" --limit="$$LIMIT" \

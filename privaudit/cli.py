@@ -14,16 +14,17 @@ import re
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PositiveInt, ValidationError
 
-from privaudit import bundle, console, demo, residual
+from privaudit import bundle, console, demo, gate, residual
 from privaudit.console import guarded, say, terminal
 from privaudit.rows import columns_of
-from privhelpers.artifacts import is_there, read_bounded, to_json, write_atomic
+from privhelpers.artifacts import is_there, parse_json, read_bounded, to_json, write_atomic
 from privhelpers.errors import InvalidParameter, MissingArtifact, RunFailed
 from privhelpers.text import inert
 
@@ -32,9 +33,10 @@ ABOUT = """Audit what a language model, or a synthetic data set, gives away abou
 Nothing is fetched, and nothing leaves this machine."""
 MAKE = "`make audit` takes the same options as variables: its RECORDS= is --records, its DRY= is --dry-run."
 EXIT_CODES = """exit codes:
-  0    audit: a report was made, whatever its verdict; verify: the bundle holds
-  1    audit: the work failed; verify: the bundle does not hold
-  2    refused: an input cannot be used, and nothing was made
+  0    done; audit: and no condition of --fail-if holds; verify: the bundle holds
+  1    the work failed; verify: the bundle does not hold; demo: a verdict is not as it should be
+  2    refused: an input or an option cannot be used, and nothing was made
+  3    audit: a report was made, and a condition of --fail-if holds
   130  interrupted"""
 EXAMPLE = "privai-leak audit --model=my-model --records=members.jsonl --holdout=nonmembers.jsonl"
 SMALL = 5_000_000  # weights
@@ -46,8 +48,8 @@ def _shown(text: str) -> str:
 
 
 def _named(name: str) -> str:
-    """Return the option of a field."""
-    return f"--{name.replace('_', '-')}"
+    """Return the option of a field; a field whose name pydantic has taken ends with an underscore."""
+    return f"--{name.rstrip('_').replace('_', '-')}"
 
 
 def _existing(text: str) -> str:
@@ -130,6 +132,15 @@ class Options(BaseModel, frozen=True):
         False,
         description="yes, or no value: print what would be done and how long it takes, and make nothing",
     )
+    fail_if: Annotated[tuple[gate.Condition, ...], BeforeValidator(gate.read_conditions)] | None = Field(
+        None,
+        description="exit with code 3 if one of these holds, separated by commas: flagged, undecided, "
+        "epsilon-refuted (the canaries refute --epsilon), or 'auc>0.55' (or another limit: the first attack, "
+        "which was fixed before any result, has an area whose patient-clustered 95%% interval lies above it)",
+    )
+    json_: str | None = Field(
+        None, description="new file for a copy of report.json, or - for standard output"
+    )
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -150,6 +161,9 @@ def _refuse_conflicts(options: Options) -> None:
         ),
         "--epsilon and --delta: a claim can only be tested with canaries; give --canaries=canaries.jsonl "
         "too, or leave the claim out": given & {"epsilon", "delta"} and not options.canaries,
+        "--fail-if=epsilon-refuted: there is no claim to refute; give --epsilon, --delta and --canaries": (
+            not options.epsilon and gate.Condition(gate.Finding.EPSILON_REFUTED) in (options.fail_if or ())
+        ),
         "--key and --ledger: belong to a bundle; name one, --bundle=out.zip": (
             given & {"key", "ledger"} and not options.bundle
         ),
@@ -166,7 +180,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the fields of `Options`; an empty one counts as not given, because make passes all of them."""
     for name, field in Options.model_fields.items():
         alone = {"nargs": "?", "const": "yes"} if field.annotation is bool else {}
-        parser.add_argument(_named(name), default="", help=field.description, **alone)
+        parser.add_argument(_named(name), dest=name, default="", help=field.description, **alone)
 
 
 def read_options(given: argparse.Namespace) -> Options:
@@ -253,6 +267,29 @@ def _ledger(given: str) -> bytes:
     return data
 
 
+def _copy(report: bytes, to: str) -> None:
+    """Write a report to a new file, or to standard output if `to` is `-`."""
+    try:
+        if to == "-":
+            with open(sys.stdout.fileno(), "wb", closefd=False) as out:
+                out.write(report)
+        else:
+            write_atomic(Path(to), report, new=True)
+    except OSError as error:
+        raise RunFailed(
+            f"--json={_shown(to)}: could not be written ({error.strerror}); the report's folder is complete"
+        ) from None
+
+
+def _judge(conditions: Sequence[gate.Condition], folder: Path) -> int:
+    """Return the exit code for a finished audit, and say which conditions its report meets."""
+    facts = parse_json((folder / bundle.REPORT).read_bytes(), bundle.REPORT)
+    met = [str(one) for one in conditions if one.holds(facts)]
+    if conditions:
+        _told(f"--fail-if holds: {', '.join(met) or 'none of its conditions'}")
+    return gate.FAILED if met else 0
+
+
 def _pdf(page: str) -> bytes:
     """Return a self-contained page as a PDF; Chromium may fetch nothing and run nothing."""
 
@@ -318,6 +355,8 @@ def run(root: Path, options: Options) -> Path | None:
     evidence_file = require_new_path("--bundle", options.bundle) if options.bundle else None
     key = bundle.private_key(options.key or "")
     place = _report_path(root, options)
+    if options.json_ not in (None, "-"):
+        require_new_path("--json", options.json_)
     if evidence_file:
         inner, outer = evidence_file.resolve(), place.resolve()
         if inner.is_relative_to(outer) or outer.is_relative_to(inner):
@@ -354,6 +393,8 @@ def run(root: Path, options: Options) -> Path | None:
         if evidence_file:
             evidence_file.unlink(missing_ok=True)
         raise
+    if options.json_:
+        _copy(made[bundle.REPORT], options.json_)
     _told(f"{audit.verdict.outcome}: {facts['reasons'][0]}")
     _told(facts["coverage"]["sentence"])
     if evidence_file:
@@ -390,8 +431,9 @@ def main(arguments: list[str] | None = None) -> int:
             return demo.run(lambda **options: run(Path.cwd(), Options(**options)))
         if given.command == "residual":
             return residual.run(given)
-        run(Path.cwd(), read_options(given))
-        return 0
+        options = read_options(given)
+        folder = run(Path.cwd(), options)
+        return _judge(options.fail_if or (), folder) if folder else 0
 
     return guarded(call)
 

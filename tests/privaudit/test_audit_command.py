@@ -104,6 +104,11 @@ def test_bad_records_are_refused_first(call, home, monkeypatch, tmp_path):
         ({"bundle": "/dev/null/x.zip"}, "--bundle="),
         ({"bundle": "x" * 5000}, "--bundle="),
         ({"out": "new", "bundle": "new/out.zip"}, "--bundle and --out"),
+        ({"fail-if": "safe"}, "--fail-if=safe: must be one or more of flagged"),
+        ({"fail-if": "flagged,auc"}, "--fail-if=flagged,auc: .*in quotes"),
+        ({"fail-if": "auc>1.5"}, "--fail-if=auc>1.5: .*another limit"),
+        ({"fail-if": "epsilon-refuted"}, "--fail-if=epsilon-refuted: there is no claim"),
+        ({"json": "pyproject.toml"}, "--json=pyproject.toml: is there already"),
     ],
 )
 def test_bad_options_are_refused_by_name_before_the_work(call, home, given, option):
