@@ -185,6 +185,7 @@ def figures(report: dict) -> dict:
         "tests": len(report["tests"]),
         "blind": {one["name"]: {"auc": one["auc"], "p": one["p"]} for one in report["blind"]},
         "completed": completed and completed["by_patient"],
+        "guessed": report["guessed"],
         "sensitivity_auc": report["sensitivity"]["auc"],
         "parameters": report["model"]["parameters"],
         "versions": report["versions"],
