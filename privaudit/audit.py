@@ -219,7 +219,7 @@ class _Model:
         }
 
     def canary_scores(self) -> np.ndarray:
-        """Score the canaries, against the reference model if there is one."""
+        """Score the canaries, or their secrets, against the reference model if there is one."""
         file, seed = self.files.canaries, self.settings.seed
         texts = rewrite([canary.text for canary in file.canaries], self.form)
         encoded = tuple(model.encode(texts) for model in self.models)
@@ -229,6 +229,10 @@ class _Model:
                     f"{file.name}: the tokenizer of {shown(model.name)} turns some into no tokens"
                 )
         scored = [model.score(read, seed=seed) for model, read in zip(self.models, encoded, strict=True)]
+        secrets = rewrite([canary.secret for canary in file.canaries], self.form)
+        if all(secrets):
+            own, *reference = (memorization.secret_scores(one, texts, secrets) for one in scored)
+            return own - sum(reference)
         scores = -scored[0].losses
         if self.reference is None:
             return scores
@@ -378,7 +382,8 @@ def run_audit(
     counts = probes.check(notify)
     judged = None
     if files.canaries is not None:
-        judged = memorization.audit_canaries(files.canaries.canaries, probes.canary_scores(), settings)
+        file = files.canaries
+        judged = memorization.audit_canaries(file.canaries, probes.canary_scores(), settings, file.kit)
 
     notify(f"comparing the two files without the {probes.name}")
     members, heldout = (probes.sample.texts_by_patient(member=side) for side in (True, False))

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PositiveInt, ValidationError
 
-from privaudit import bundle, console, demo, gate, residual
+from privaudit import bundle, canaries, console, demo, gate, kit, residual
 from privaudit.console import guarded, say, terminal
 from privaudit.rows import columns_of
 from privhelpers.artifacts import is_there, parse_json, read_bounded, to_json, write_atomic
@@ -87,7 +87,9 @@ class Options(BaseModel, frozen=True):
     )
     holdout: _Path | None = Field(None, description="records of other patients, which it never saw")
     canaries: _Path | None = Field(
-        None, description="texts made for the audit, some of them trained on: text, inserted"
+        None,
+        description="a kit, by default the one of --records; or texts made for the audit, some of them "
+        "trained on: text, inserted",
     )
     columns: Annotated[dict[str, str], BeforeValidator(columns_of)] | None = Field(
         None, description="the files' names of the columns: 'patient_id=mrn text=note'"
@@ -108,7 +110,9 @@ class Options(BaseModel, frozen=True):
         None, description="a model that saw neither file, such as the one that was fine-tuned"
     )
     epsilon: float | None = Field(
-        None, description="claimed budget, in nats, for one record added or removed; needs canaries"
+        None,
+        description="claimed budget, in nats, for one record added or removed, or for the unit of the "
+        "kit; needs canaries",
     )
     delta: float | None = Field(None, description="of the claim")
     out: str | None = Field(
@@ -190,6 +194,8 @@ def read_options(given: argparse.Namespace) -> Options:
         InvalidParameter: one is missing, is invalid, conflicts with another, or names a missing file.
     """
     values = {name: getattr(given, name) for name in Options.model_fields if getattr(given, name)}
+    if "records" in values and (folder := kit.kit_of(values["records"])):
+        values.setdefault("canaries", str(folder))
     try:
         options = Options(**values)
     except ValidationError as error:
@@ -412,6 +418,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     audit = commands.add_parser("audit", help="audit a model or a synthetic data set", **form)
     add_options(audit)
+    canaries.add_parser(commands)
     verify = commands.add_parser("verify", help="print in one line whether an evidence bundle holds", **form)
     verify.add_argument("bundle", help="the file, .zip")
     verify.add_argument("--key", default="", help="public Ed25519 key, PEM, that must have signed it")
@@ -431,6 +438,8 @@ def main(arguments: list[str] | None = None) -> int:
             return demo.run(lambda **options: run(Path.cwd(), Options(**options)))
         if given.command == "residual":
             return residual.run(given)
+        if given.command == "canaries":
+            return canaries.run(given)
         options = read_options(given)
         folder = run(Path.cwd(), options)
         return _judge(options.fail_if or (), folder) if folder else 0

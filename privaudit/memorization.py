@@ -18,8 +18,9 @@ from scipy.stats import binom, fisher_exact
 from tqdm.auto import tqdm
 
 from privaudit.encode import Sample, content_key, naming_strings
+from privaudit.kit import Manifest, Unit
 from privaudit.model import Target
-from privaudit.records import Canary, Files, Note, Settings
+from privaudit.records import FEWEST_CANARIES, Canary, Files, Note, Settings
 from privhelpers import spelling, stats
 from privhelpers.errors import InvalidParameter
 from privhelpers.lower_bounds import (
@@ -27,6 +28,7 @@ from privhelpers.lower_bounds import (
     BINOMIAL,
     BY_RANK,
     BY_SIGN,
+    FDP,
     REPLACEMENT,
     SHARES,
     AuditResult,
@@ -235,23 +237,52 @@ def disclosures(texts: Sequence[str], sample: Sample) -> Disclosures | None:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claimed epsilon, and the lower bound that the canaries certify.
+    """A claimed epsilon, and the lower bounds that the canaries certify.
+
+    The claim is refuted if `gaussian` is above it. Only then `lower` is looked at, which says whether it is
+    refuted whatever the mechanism. What is claimed of a training with Gaussian noise is claimed of a
+    mechanism, so the two tests in this order share one error (Maurer, Hothorn and Lehmacher 1995).
 
     Attributes:
-        epsilon, delta: as claimed, for one record added or removed.
-        lower: the bound that the canaries certify, at the same delta.
-        most_certifiable: the largest bound that this many canaries can certify.
+        epsilon, delta: as claimed, for one unit added or removed.
+        unit: a record, or a patient with all records.
+        lower: the bound that the canaries certify for any mechanism, at the same delta.
+        gaussian: the bound for a training with Gaussian noise, such as DP-SGD.
+        most_certifiable, most_gaussian: the largest bounds that this many canaries can certify.
     """
 
     epsilon: float
     delta: float
+    unit: Unit
     lower: AuditResult
+    gaussian: AuditResult
     most_certifiable: float
+    most_gaussian: float
 
     @property
     def refuted(self) -> bool:
-        """Whether the certified bound is above the claim."""
-        return self.lower.epsilon_lower > self.epsilon
+        """Whether the claim is refuted, at least of a training with Gaussian noise."""
+        return self.gaussian.epsilon_lower > self.epsilon
+
+    @property
+    def refuted_for_any(self) -> bool:
+        """Whether the claim is refuted whatever the mechanism."""
+        return self.refuted and self.lower.epsilon_lower > self.epsilon
+
+    @property
+    def decisive(self) -> AuditResult:
+        """The bound with which the claim is refuted, or which came closest."""
+        return self.lower if self.refuted_for_any else self.gaussian
+
+
+@dataclass(frozen=True)
+class Tier:
+    """Canaries with the same number of copies; attributes as in `CanaryResult`."""
+
+    copies: int
+    inserted: int
+    kept_out: int
+    auc: Interval
 
 
 @dataclass(frozen=True)
@@ -263,6 +294,7 @@ class CanaryResult:
         auc: of the score; each canary is a unit of the interval.
         p, reverse_p: p-value of higher scores for inserted canaries, and for those kept out.
         claim: None if no epsilon was claimed.
+        tiers: the same by number of copies, if there are several numbers.
     """
 
     inserted: int
@@ -271,6 +303,27 @@ class CanaryResult:
     p: float
     reverse_p: float
     claim: Claim | None
+    tiers: tuple[Tier, ...] = ()
+
+
+def secret_scores(scored: TokenScores, texts: Sequence[str], secrets: Sequence[str]) -> np.ndarray:
+    """Return the log-probability of the secret in each text, given what is before it, in nats.
+
+    The rest of a canary is words that many records share, so only its secret says whether it was trained on.
+    A secret of which no token was read gets the least score of all.
+
+    Args:
+        scored: the tokens of the texts.
+        texts: each with its secret.
+        secrets: a part of each text.
+    """
+    scores = np.full(len(texts), np.nan)
+    for number, (text, secret) in enumerate(zip(texts, secrets, strict=True)):
+        start, bounds = text.index(secret), scored.bounds_of(number, text)
+        inside = (bounds[1:] > start) & (bounds[:-1] < start + len(secret))
+        if inside.any():
+            scores[number] = scored.log_p[number][inside].sum()
+    return np.where(np.isnan(scores), np.nanmin(scores, initial=0.0), scores)
 
 
 def require_testable(files: Files, settings: Settings) -> None:
@@ -285,48 +338,104 @@ def require_testable(files: Files, settings: Settings) -> None:
             "epsilon and delta: a claim can only be tested with canaries; give a file of them, or "
             "leave the claim out"
         )
+    if settings.epsilon is not None and files.canaries.kit is None:
+        single = sum(canary.copies == 1 for canary in files.canaries.canaries)
+        if single < FEWEST_CANARIES:
+            raise InvalidParameter(
+                f"epsilon and delta: {single} canaries have one copy, and only these test a claim for one "
+                f"record; give {FEWEST_CANARIES} or more of them, or leave the claim out"
+            )
 
 
-def audit_canaries(canaries: Sequence[Canary], scores: np.ndarray, settings: Settings) -> CanaryResult:
+def audit_canaries(
+    canaries: Sequence[Canary], scores: np.ndarray, settings: Settings, kit: Manifest | None = None
+) -> CanaryResult:
     """Tell inserted canaries from the others, and test a claimed epsilon.
 
     Args:
-        canaries: with the outcome of each coin, fair and independent of the others; or one half of them was
-            chosen at random.
+        canaries: with the outcome of each coin, fair and independent of the others; or, without a kit, one
+            half of them was chosen at random.
         scores: higher for those that look inserted, made without the coins.
         settings: of the audit; the confidence of the lower bound is 1 - alpha / 2, the tests have the rest.
+        kit: the kit of the canaries, if they have one: its coins are independent, and it has the unit of the
+            claim.
 
-    Source: Steinke, Nasr and Jagielski 2023.
+    Source: Steinke, Nasr and Jagielski 2023; Mahloujifar, Melis and Chaudhuri 2025.
     """
     # The order of the file must not decide ties, pairs, or samples.
     order = sorted(range(len(canaries)), key=lambda n: content_key(settings.seed, [canaries[n].text]))
     coins, scores = np.array([canaries[n].inserted for n in order]), np.asarray(scores)[order]
-    inside, outside = scores[coins], scores[~coins]
-    units = np.arange(len(inside)), np.arange(len(outside))
-    area = stats.auc_interval(inside, units[0], outside, units[1], draws=settings.draws, seed=settings.seed)
+    copies = np.array([canaries[n].copies for n in order])
+    for number in np.unique(copies):  # more copies move a score more, so each number has its own middle
+        scores = np.where(copies == number, scores - np.median(scores[copies == number]), scores)
     p, reverse_p = (
         stats.permutation_scores(scores[:, None], side, draws=settings.permutations, seed=settings.seed)[0]
         for side in (coins, ~coins)
     )
-    claim = None if settings.epsilon is None else _claim(coins, scores, settings)
-    return CanaryResult(len(inside), len(outside), area, float(p[0]), float(reverse_p[0]), claim)
+    whole, *tiers = (
+        Tier(number, int(coins[which].sum()), int((~coins[which]).sum()), area)
+        for number, which in [(0, copies > 0), *((n, copies == n) for n in np.unique(copies).tolist())]
+        if (area := _area(coins[which], scores[which], settings)) is not None
+    )
+    claim = None if settings.epsilon is None else _claim(coins, scores, copies, settings, kit)
+    return CanaryResult(
+        whole.inserted,
+        whole.kept_out,
+        whole.auc,
+        float(p[0]),
+        float(reverse_p[0]),
+        claim,
+        tuple(tiers) if len(tiers) > 1 else (),
+    )
 
 
-def _claim(coins: np.ndarray, scores: np.ndarray, settings: Settings) -> Claim:
-    """Return the lower bound on epsilon, and the largest that this many canaries can give.
+def _area(coins: np.ndarray, scores: np.ndarray, settings: Settings) -> Interval | None:
+    """Return the area under the ROC curve of canaries, or None if all coins fell on one side."""
+    inside, outside = scores[coins], scores[~coins]
+    if not inside.size or not outside.size:
+        return None
+    units = np.arange(len(inside)), np.arange(len(outside))
+    return stats.auc_interval(inside, units[0], outside, units[1], draws=settings.draws, seed=settings.seed)
 
-    The binomial bound holds for any mechanism. If exactly one half is inserted, that half may have been
-    sampled, so the coins are not independent; pairs of an inserted canary and another one are, and
-    independent coins that happen to split evenly may be paired, too. The error is divided so that choosing
-    between the two after looking stays within it.
+
+def countable(copies: np.ndarray, unit: Unit) -> np.ndarray:
+    """Return which canaries a claim for a unit is about, shape [canaries].
+
+    The copies of a canary have one patient_id. A claim for one patient covers them all. One for one record
+    does not: to add a canary with four copies is to add four records, which the claim lets show more.
     """
-    half = 2 * int(coins.sum()) == coins.size
-    chance = float(binom.pmf(coins.size // 2, coins.size, 0.5)) if coins.size % 2 == 0 else 0.0
-    bound = {"delta": settings.delta, "confidence": 1 - settings.share / (1 + chance), "method": BINOMIAL}
+    return (copies == 1) | (unit == Unit.PATIENT)
+
+
+def _claim(
+    coins: np.ndarray, scores: np.ndarray, copies: np.ndarray, settings: Settings, kit: Manifest | None
+) -> Claim:
+    """Return the lower bounds on epsilon, and the largest that this many canaries can give.
+
+    The binomial bound holds for any mechanism; the f-DP bound for one whose trade-off curve is Gaussian or
+    above it, as in DP-SGD where such guesses look. Without a kit, if exactly one half is inserted, that half
+    may have been sampled, so the coins are not independent; pairs of an inserted canary and another one are,
+    and independent coins that happen to split evenly may be paired, too. The error is divided so that
+    choosing between the two after looking stays within it.
+    """
+    unit = Unit.RECORD if kit is None else kit.unit
+    counted = countable(copies, unit)
+    coins, scores = coins[counted], scores[counted]
+    half = kit is None and 2 * int(coins.sum()) == coins.size
+    even = kit is None and coins.size % 2 == 0
+    chance = float(binom.pmf(coins.size // 2, coins.size, 0.5)) if even else 0.0
+    bound = {"delta": settings.delta, "confidence": 1 - settings.share / (1 + chance)}
     adjacency, by = ADD_REMOVE, BY_RANK
     if half:
         pairs, coins = swap_pairs(coins, settings.seed)
         scores, adjacency, by = scores[pairs[:, 0]] - scores[pairs[:, 1]], REPLACEMENT, BY_SIGN
-    lower = audit_in_one_run(coins, scores, adjacency=adjacency, by=by, **bound)
-    most = most_certifiable(canaries=len(coins), shares=SHARES, adjacency=adjacency, **bound)
-    return Claim(settings.epsilon, settings.delta, replace(lower, confidence=1 - settings.share), most)
+    bound["adjacency"] = adjacency
+    lower, gaussian = (
+        audit_in_one_run(coins, scores, by=by, method=method, **bound) for method in (BINOMIAL, FDP)
+    )
+    most, most_gaussian = (
+        most_certifiable(canaries=len(coins), shares=SHARES, method=method, **bound)
+        for method in (BINOMIAL, FDP)
+    )
+    lower, gaussian = (replace(one, confidence=1 - settings.share) for one in (lower, gaussian))
+    return Claim(settings.epsilon, settings.delta, unit, lower, gaussian, most, most_gaussian)

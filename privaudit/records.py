@@ -21,6 +21,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privaudit import kit
+from privaudit.kit import Manifest
 from privaudit.rows import CanaryRow, RecordRow, TextRow, name_of, read_rows
 from privhelpers import validate
 from privhelpers.errors import BadRecords, InvalidParameter
@@ -90,20 +92,33 @@ class RecordFile:
 
 @dataclass(frozen=True)
 class Canary:
-    """A text that was made for the audit; `inserted` says whether it was trained on."""
+    """A text that was made for the audit.
+
+    Attributes:
+        line: its number in its file, from 1.
+        text: its text.
+        inserted: whether it was trained on.
+        secret: the part of the text that nothing but training on it tells, or "".
+        copies: how often it is among the training records if it is inserted, all under one patient_id.
+        patient: its patient's id, normalized, or "".
+    """
 
     line: int
     text: str
     inserted: bool
+    secret: str = ""
+    copies: int = 1
+    patient: str = ""
 
 
 @dataclass(frozen=True)
 class CanaryFile:
-    """The canaries of one file; attributes as in `RecordFile`."""
+    """The canaries of one file; `kit` is the manifest of their kit, other attributes as in `RecordFile`."""
 
     name: str
     sha256: str
     canaries: tuple[Canary, ...]
+    kit: Manifest | None = None
 
 
 @dataclass(frozen=True)
@@ -199,29 +214,43 @@ def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> 
 
 
 def read_canaries(path: str | Path, columns: Mapping[str, str] | None = None) -> CanaryFile:
-    """Read a file of canaries, with `text` and `inserted` (true or false).
+    """Read the canaries of a kit, or a file of them with `text` and `inserted` (true or false).
+
+    Args:
+        path: the folder of a kit, its canaries.jsonl, or another file.
+        columns: the file's names of the fields, if they differ.
 
     Raises:
-        BadRecords: as for records; a text repeats, there are fewer than 20 canaries, or no fair coin gives
-            their split, which would make every bound wrong.
+        BadRecords: as for records; a file of the kit has changed; a text repeats, or lacks its secret; there
+            are fewer than 20 canaries, or no fair coin gives their split, which would make every bound wrong.
     """
+    folder = kit.kit_of(path)
+    if folder is not None and (Path(path).is_dir() or Path(path).name == kit.CANARIES):
+        path, columns, manifest = folder / kit.CANARIES, None, kit.read_manifest(folder)
+    else:
+        manifest = None
     sha256, rows = read_rows(path, CanaryRow, columns)
     line_of_text: dict[str, int] = {}
     for number, (where, row) in enumerate(rows, 1):
         if (earlier := line_of_text.setdefault(normalize(row.text), number)) != number:
             raise BadRecords(f"{where}: repeats the text of line {earlier}")
+        if row.secret and row.secret not in row.text:
+            raise BadRecords(f"{where}: the text does not contain the secret")
     from scipy.stats import (
         binomtest,
     )  # late: it loads longer than all else here, and few audits have canaries
 
-    canaries = tuple(Canary(number, row.text, row.inserted) for number, (_, row) in enumerate(rows, 1))
+    canaries = tuple(
+        Canary(n, row.text, row.inserted, row.secret or "", row.copies, normalize(row.patient_id or ""))
+        for n, (_, row) in enumerate(rows, 1)
+    )
     inserted = sum(canary.inserted for canary in canaries)
     counts = f"{name_of(path)}: {inserted} inserted of {len(canaries)} canaries"
     if len(canaries) < FEWEST_CANARIES or inserted in (0, len(canaries)):
         raise BadRecords(f"{counts}; needs {FEWEST_CANARIES} or more, some inserted and some kept out")
     if binomtest(inserted, len(canaries)).pvalue < _UNFAIR:
         raise BadRecords(f"{counts}; a fair coin must decide for each one, and no fair coin gives this split")
-    return CanaryFile(name_of(path), sha256, canaries)
+    return CanaryFile(name_of(path), sha256, canaries, manifest)
 
 
 def read_texts(path: str | Path, columns: Mapping[str, str] | None = None) -> TextFile:
@@ -284,6 +313,24 @@ def _refuse_contradiction(canaries: CanaryFile, members: RecordFile, heldout: Re
                 )
 
 
+def _without_canaries(members: RecordFile, canaries: CanaryFile) -> RecordFile:
+    """Return the members of a kit's training file without its canaries.
+
+    Raises:
+        BadRecords: the file is neither the kit's nor the one that the kit was made from.
+    """
+    if members.sha256 == canaries.kit.records:
+        return members
+    if members.sha256 != canaries.kit.files[kit.TRAIN]:
+        raise BadRecords(
+            f"{members.name}: neither {kit.TRAIN} of the kit nor the file that the kit was made from; the "
+            f"model must be trained on {kit.TRAIN}, so name that file"
+        )
+    made = {canary.patient for canary in canaries.canaries}
+    notes = tuple(note for note in members.notes if note.patient not in made)
+    return replace(members, notes=notes, lines=members.lines - canaries.kit.lines)
+
+
 def read_files(
     records: str | Path,
     holdout: str | Path,
@@ -297,7 +344,7 @@ def read_files(
     Args:
         records: what the model, or the maker of the synthetic texts, was trained on: JSONL, CSV, or Parquet.
         holdout: records that it never saw, of other patients of the same kind.
-        canaries: texts made for the audit, if there are any.
+        canaries: texts made for the audit, if there are any: a file, or the folder of a kit.
         synthetic: the texts of a synthetic data set, if one is audited.
         columns: the files' names of `patient_id`, `text`, `note_id`, `identifiers`, and `inserted`, if they
             differ.
@@ -308,6 +355,8 @@ def read_files(
     members, heldout = (read_records(path, columns) for path in (records, holdout))
     _refuse_overlap(members, heldout)
     made = None if canaries is None else read_canaries(canaries, columns)
+    if made is not None and made.kit is not None:
+        members = _without_canaries(members, made)
     if made is not None:
         _refuse_contradiction(made, members, heldout)
     texts = None if synthetic is None else read_texts(synthetic, columns)

@@ -22,8 +22,9 @@ from matplotlib.figure import Figure
 import privhelpers
 from privaudit.annex import annex
 from privaudit.audit import Audit
+from privaudit.kit import Manifest
 from privaudit.membership import Attack
-from privaudit.memorization import PatientShares
+from privaudit.memorization import Claim, PatientShares
 from privaudit.records import Settings
 from privaudit.verdict import TestResult
 from privaudit.words import (
@@ -43,7 +44,7 @@ from privaudit.words import (
 from privhelpers.attacks.scores import as_plain
 from privhelpers.figures._charts import forest, roc, two_arms
 from privhelpers.stats import roc_curve
-from privhelpers.text import in_words, inserted
+from privhelpers.text import in_words, inserted, rounded_down
 
 _FORM = Path(__file__).with_name("report.schema.json")
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn", "statsmodels")
@@ -114,6 +115,34 @@ def _resemblance(audit: Audit) -> dict:
     }
 
 
+def _kit(kit: Manifest | None) -> dict | None:
+    """Return what a kit of canaries could refute, or None without one."""
+    if kit is None:
+        return None
+    sentence = WORDING["details"]["kit"].format(
+        WORDING["units"][kit.unit],
+        rounded_down(kit.refutes.gaussian),
+        rounded_down(kit.refutes.any_mechanism),
+        kit.refutes.delta,
+        100 * kit.refutes.confidence,
+    )
+    return {"unit": kit.unit, **kit.refutes.model_dump(), "sentence": sentence}
+
+
+def _claim(claim: Claim) -> dict:
+    """Return a claimed epsilon, and what the canaries certify."""
+    return {
+        **_fields(claim, "epsilon", "delta", "unit", "most_certifiable", "most_gaussian"),
+        **_fields(claim, "refuted", "refuted_for_any"),
+        "certified": claim.lower.epsilon_lower,
+        "certified_gaussian": claim.gaussian.epsilon_lower,
+        "confidence": claim.lower.confidence,
+        "method": str(claim.lower),
+        "method_gaussian": str(claim.gaussian),
+        "protects": WORDING["units"][claim.unit],
+    }
+
+
 def _named(audit: Audit) -> dict:
     """Return counts of the three risks, of named patients, and of the canaries."""
     disclosures, canaries = audit.disclosures, audit.canaries
@@ -135,13 +164,9 @@ def _named(audit: Audit) -> dict:
         "canaries": canaries
         and {
             **_fields(canaries, "inserted", "kept_out", "auc", "p"),
-            "claim": claim
-            and {
-                **_fields(claim, "epsilon", "delta", "most_certifiable", "refuted"),
-                "certified": claim.lower.epsilon_lower,
-                "confidence": claim.lower.confidence,
-                "method": str(claim.lower),
-            },
+            "tiers": [vars(tier) for tier in canaries.tiers],
+            "kit": _kit(audit.files.canaries.kit),
+            "claim": claim and _claim(claim),
         },
     }
 

@@ -19,7 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    PositiveInt,
+    StrictBool,
+    StrictStr,
+    ValidationError,
+)
 
 from privhelpers.artifacts import is_there, parse_json
 from privhelpers.errors import BadRecords, DamagedArtifact
@@ -390,9 +398,12 @@ class RecordRow(TextRow):
 
 
 class CanaryRow(TextRow):
-    """A canary."""
+    """A canary; its secret is a part of its text."""
 
     inserted: StrictBool
+    secret: _Filled | None = None
+    copies: PositiveInt = 1
+    patient_id: _Filled | None = None
 
 
 def read_rows(

@@ -57,6 +57,7 @@ class Reason(StrEnum):
 
     CANARIES = "canaries"
     CLAIM = "claim"
+    CLAIM_GAUSSIAN = "claim_gaussian"
     BEYOND = "beyond"
     NOTHING = "nothing"
 
@@ -68,7 +69,7 @@ class Statement:
     Attributes:
         key: of its sentence.
         values: in the order of the sentence's placeholders; for `Reason.BEYOND`, the last two are the test
-            with the smallest p-value and whether others tie with it.
+            with the smallest p-value and whether others tie with it; for a claim, the last is its unit.
     """
 
     key: Reason | Cause
@@ -219,8 +220,9 @@ def decide(
     certain = [Statement(Reason.CANARIES) for test in beyond if test.coin]
     claim = canaries and canaries.claim
     if claim and claim.refuted:
-        certified = math.floor(100 * claim.lower.epsilon_lower) / 100  # with the digits of the sentence
-        certain.append(Statement(Reason.CLAIM, (claim.epsilon, certified, 100 * claim.lower.confidence)))
+        bound, key = claim.decisive, Reason.CLAIM if claim.refuted_for_any else Reason.CLAIM_GAUSSIAN
+        certified = math.floor(100 * bound.epsilon_lower) / 100  # with the digits of the sentence
+        certain.append(Statement(key, (claim.epsilon, certified, 100 * bound.confidence, claim.unit)))
     others = [test for test in beyond if not test.coin]
     reasons = list(certain)
     if others:

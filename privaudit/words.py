@@ -57,6 +57,8 @@ def sentence(statement: Statement) -> str:
     key, values = statement.key, statement.values
     if key == Reason.BEYOND:
         values = (*values[:2], name_of_clearest(*values[2:]))
+    elif key in (Reason.CLAIM, Reason.CLAIM_GAUSSIAN):
+        values = (*values[:3], WORDING["units"][values[3]])
     words = WORDING["explanations" if isinstance(key, Cause) else "reasons"]
     return words[key].format(*values)
 
@@ -204,7 +206,8 @@ def _found(audit: Audit) -> str:
     if verdict.explanations or not beyond:  # not blamed on training, or not a test
         return sentence(verdict.reasons[0])
     claim = audit.canaries and audit.canaries.claim
-    refuted = claim and claim.refuted and WORDING["reasons"]["refuted"].format(claim.epsilon)
+    by_claim = "refuted" if claim and claim.refuted_for_any else "refuted_gaussian"
+    refuted = claim and claim.refuted and WORDING["reasons"][by_claim].format(claim.epsilon)
     return words[FLAGGED].format(
         len(beyond), len(verdict.tests), refuted or name_of_clearest(*clearest(beyond))
     )

@@ -16,6 +16,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import privaudit
 from privaudit import cli
+from privaudit.kit import Unit
 from privaudit.loading import TextTokenizer
 from privaudit.membership import AttackName, AttackTest, Part
 from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, Cause, Reason, Statement
@@ -47,7 +48,7 @@ def crowded(audit, outcome: str):
     longest = AttackTest(AttackName.EZ_MIA if audit.is_of_model else AttackName.CLOSEST, Part.FEW)
     reasons = {
         FLAGGED: (
-            Statement(Reason.CLAIM, (4.0, 5.12, 97.5)),
+            Statement(Reason.CLAIM_GAUSSIAN, (4.0, 5.12, 97.5, Unit.PATIENT)),
             Statement(Reason.BEYOND, (12, 15, longest, True)),
             Statement(Reason.CANARIES),
         ),
