@@ -219,7 +219,7 @@ class _Model:
         }
 
     def canary_scores(self) -> np.ndarray:
-        """Score the canaries, or their secrets, against the reference model if there is one."""
+        """Score the canaries, against the reference model if there is one."""
         file, seed = self.files.canaries, self.settings.seed
         texts = rewrite([canary.text for canary in file.canaries], self.form)
         encoded = tuple(model.encode(texts) for model in self.models)
@@ -229,10 +229,6 @@ class _Model:
                     f"{file.name}: the tokenizer of {shown(model.name)} turns some into no tokens"
                 )
         scored = [model.score(read, seed=seed) for model, read in zip(self.models, encoded, strict=True)]
-        secrets = rewrite([canary.secret for canary in file.canaries], self.form)
-        if all(secrets):
-            own, *reference = (memorization.secret_scores(one, texts, secrets) for one in scored)
-            return own - sum(reference)
         scores = -scored[0].losses
         if self.reference is None:
             return scores

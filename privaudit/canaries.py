@@ -30,7 +30,9 @@ def _make(given: argparse.Namespace) -> int:
         columns = cli._columns(given.columns) if given.columns else None
     except ValueError as error:
         raise InvalidParameter(f"--columns: {error}") from None
-    single = given.canaries or planting.usual_count(given.epsilon, given.delta)
+    single = given.canaries
+    if single is None:
+        single = planting.usual_count(given.epsilon, given.delta)
     seed = secrets.randbits(62) if given.seed is None else validate.non_negative_int(seed=given.seed)
     records = read_records(given.records, columns)
     rows = [row for _, row in read_rows(given.records, RecordRow, columns)[1]]
@@ -50,11 +52,21 @@ def _make(given: argparse.Namespace) -> int:
         f"{most.delta:g}, {100 * most.confidence:g}% confidence)"
     )
     larger = math.ceil(gaussian) + 1
-    needed = planting.fewest_canaries(larger, given.delta)
-    _told(f"an epsilon of {larger} needs {needed:,} canaries, all guessed right: --canaries={needed}")
+    _told(f"to refute an epsilon of {larger}, a kit needs {_needed(larger, given.delta)}")
     train = place / kit.TRAIN
     _told(f"train on {train}, then: privai-leak audit --records={train} --holdout=... --model=...")
     return 0
+
+
+def _needed(epsilon: float, delta: float) -> str:
+    """Return how many canaries refute an epsilon, in words."""
+    from privaudit import planting
+
+    try:
+        needed = planting.fewest_canaries(epsilon, delta)
+    except InvalidParameter:
+        return f"more than {planting.MOST:,} canaries"
+    return f"{needed:,} canaries, all guessed right (--canaries={needed})"
 
 
 def _check(given: argparse.Namespace) -> int:

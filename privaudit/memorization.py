@@ -306,26 +306,6 @@ class CanaryResult:
     tiers: tuple[Tier, ...] = ()
 
 
-def secret_scores(scored: TokenScores, texts: Sequence[str], secrets: Sequence[str]) -> np.ndarray:
-    """Return the log-probability of the secret in each text, given what is before it, in nats.
-
-    The rest of a canary is words that many records share, so only its secret says whether it was trained on.
-    A secret of which no token was read gets the least score of all.
-
-    Args:
-        scored: the tokens of the texts.
-        texts: each with its secret.
-        secrets: a part of each text.
-    """
-    scores = np.full(len(texts), np.nan)
-    for number, (text, secret) in enumerate(zip(texts, secrets, strict=True)):
-        start, bounds = text.index(secret), scored.bounds_of(number, text)
-        inside = (bounds[1:] > start) & (bounds[:-1] < start + len(secret))
-        if inside.any():
-            scores[number] = scored.log_p[number][inside].sum()
-    return np.where(np.isnan(scores), np.nanmin(scores, initial=0.0), scores)
-
-
 def require_testable(files: Files, settings: Settings) -> None:
     """Refuse a claim without canaries, and settings with which no test could flag anything.
 

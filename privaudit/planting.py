@@ -8,8 +8,10 @@ patient_id of its own, and all its copies have the same.
 Why single coins and not pairs. If a coin of its own decides about each canary, an outcome is one step of
 add/remove. If it decides which of two twins goes in, it is a replacement, which is two steps, so the same
 canaries certify less than half: 1,000 canaries with perfect guesses certify 7.07 for Gaussian noise at delta
-1e-5 and 99.5% confidence, and as 500 pairs 2.76. The canaries that stayed out are the controls. What a pair
-would cancel, the difficulty of a layout, is not in the score: the audit scores the secret alone.
+1e-5 and 99.5% confidence, and as 500 pairs 2.76. The canaries that stayed out are the controls. A pair would
+cancel the difficulty of a layout, and so does a reference model. The score is the loss of the whole canary:
+its words were drawn for it, too, and the number of tokens of a secret may depend on whether the tokenizer was
+trained on it.
 
 Which bound. For any mechanism, each guess is right with probability e^epsilon / (1 + e^epsilon) at most
 (Steinke, Nasr and Jagielski 2023), so an epsilon of 8 needs about 9,000 right guesses and no wrong one at 95%
@@ -56,9 +58,9 @@ BEFORE = 8  # words before the secret
 REPLACED = 0.2  # of the shared words, so that no canary is a whole note
 DIGITS = 12  # of a secret: 40 bits
 SPARE = 2  # times as many canaries as perfect guesses need: then one wrong guess does no harm
-MOST_COPIES = (4, 16)  # and 1
+COPIES = (4, 16)  # and 1
 CONFIDENCE = 1 - Settings(epsilon=1.0, delta=0.5).share  # of the bound in an audit
-_MOST = 100_000
+MOST = 100_000  # canaries with one copy
 _LARGEST_MU = 64.0
 _NAME, _CODE = "\ue000", "\ue001"  # characters of no text, in place of a name and of a number
 _FRESH = re.compile(f"[{_NAME}{_CODE}]")
@@ -106,10 +108,10 @@ def fewest_canaries(epsilon: float, delta: float) -> int:
         return any(fdp_mass(canaries=canaries, guesses=n, correct=n, **test) > 1 for n in numbers)
 
     low, high = FEWEST_CANARIES, 2 * FEWEST_CANARIES
-    while high <= _MOST and not enough(high):
+    while high <= MOST and not enough(high):
         low, high = high, 2 * high
-    if high > _MOST:
-        raise InvalidParameter(f"epsilon = {epsilon:g}: needs more than {_MOST:,} canaries; claim less")
+    if high > MOST:
+        raise InvalidParameter(f"epsilon = {epsilon:g}: needs more than {MOST:,} canaries; claim less")
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
@@ -215,7 +217,7 @@ def _secrets(count: int, seed: int) -> list[str]:
 def _copies(single: int) -> list[int]:
     """Return the number of copies of each canary: most have one, and a few have 4 or 16."""
     more = max(FEWEST_CANARIES, single // 50)
-    return [1] * single + [copies for copies in MOST_COPIES for _ in range(more)]
+    return [1] * single + [copies for copies in COPIES for _ in range(more)]
 
 
 def make_canaries(notes: Sequence[Note], *, single: int, seed: int) -> list[Canary]:
@@ -288,8 +290,8 @@ def make_kit(
         BadRecords: the records share too few words.
         InvalidParameter: too few canaries.
     """
-    if not FEWEST_CANARIES <= single <= _MOST:
-        raise InvalidParameter(f"canaries = {single}: must be from {FEWEST_CANARIES} to {_MOST:,}")
+    if not FEWEST_CANARIES <= single <= MOST:
+        raise InvalidParameter(f"canaries = {single}: must be from {FEWEST_CANARIES} to {MOST:,}")
     canaries = make_canaries(records.notes, single=single, seed=seed)
     fields = [
         {

@@ -92,7 +92,7 @@ def _labeled(tokenizer: PreTrainedTokenizerBase, text: str, limit: int, mask_bef
     read = tokenizer(text, truncation=True, max_length=limit, return_offsets_mapping=bool(mask_before))
     if not mask_before:
         return read["input_ids"]
-    place = text.find(mask_before)
+    place = text.rfind(mask_before)
     end = place + len(mask_before) if place >= 0 else len(text)
     pairs = zip(read["input_ids"], read["offset_mapping"], strict=True)
     return [token for token, (start, _) in pairs if start >= end]
@@ -107,7 +107,8 @@ def lost_canaries(
         tokenizer: of the model that is trained.
         canaries: of a kit, inserted or not.
         limit: most tokens of a text, special tokens included.
-        mask_before: tokens up to the end of this text have no label; a text without it has none at all.
+        mask_before: tokens up to the end of this text, where it is last, have no label; a canary without it
+            has no label at all.
 
     Raises:
         UnsupportedModel: there is a mask, and the tokenizer does not say where its tokens are in a text.
@@ -182,7 +183,8 @@ class CanaryCheck(TrainerCallback):
             return
         self._handle.remove()
         self._handle, self._done = None, True
-        missing = [canary.line for canary in self._planted if canary.secret not in _from_all(self._seen)]
+        seen = _from_all(self._seen)
+        missing = [canary.line for canary in self._planted if canary.secret not in seen]
         if not missing or not state.is_world_process_zero:
             return
         lines = ", ".join(map(str, missing[:20]))

@@ -14,14 +14,13 @@ from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFas
 
 from privaudit import CanaryCheck, Settings, cli, kit, read_files
 from privaudit.kit import Unit
-from privaudit.memorization import audit_canaries, secret_scores
+from privaudit.memorization import audit_canaries
 from privaudit.planting import fewest_canaries, make_canaries, refutes
 from privaudit.reach import Loss, lost_canaries
 from privaudit.records import Canary, read_canaries, read_records
 from privhelpers import rng
 from privhelpers.errors import BadRecords, TrainingFailed
 from privhelpers.mechanisms import gdp_epsilon
-from privhelpers.models import TokenScores
 from privhelpers.records._identifiers import refuse_unsafe
 
 CLAIM = Settings(epsilon=8.0, delta=1e-5, permutations=9, draws=9)
@@ -167,13 +166,6 @@ def test_the_sentence_about_gaussian_noise_is_not_said_of_every_mechanism():
     assert not claim.refuted_for_any
 
 
-def test_only_the_tokens_of_the_secret_are_scored():
-    log_p = [np.array([-1.0, -2.0, -4.0, -8.0]), np.array([-1.0])]
-    bounds = [np.array([0, 3, 5, 8, 12]), np.array([0, 3])]
-    scored = TokenScores(log_p, log_p, log_p, [np.ones(4, bool), np.ones(1, bool)], 0, bounds)
-    assert secret_scores(scored, ["ab SYN-1 end", "ab SYN-2"], ["SYN-1", "SYN-2"]).tolist() == [-6, -6]
-
-
 @pytest.fixture(scope="module")
 def tok(home):
     return toy.tokenizer([row["text"] for row in lines_of(home / "kit" / "train.jsonl")])
@@ -184,7 +176,10 @@ def test_canaries_that_never_reach_the_loss_are_named_with_the_reason(home, tok)
     assert lost_canaries(tok, canaries, limit=200) == {}
     every = [canary.line for canary in canaries]
     assert lost_canaries(tok, canaries, limit=8) == {Loss.LENGTH: every}
-    assert lost_canaries(tok, canaries, limit=200, mask_before="SYN-") == {Loss.MASK: every}
+    asked = [replace(canary, text=f"{canary.text} Answer: yes") for canary in canaries]
+    assert lost_canaries(tok, asked, limit=200, mask_before="Answer:") == {Loss.MASK: every}
+    asked = [replace(canary, text=f"Answer: {canary.text}") for canary in canaries]
+    assert lost_canaries(tok, asked, limit=200, mask_before="Answer:") == {}
     assert lost_canaries(tok, canaries, limit=200, mask_before="no such text") == {Loss.MASK: every}
     words = Tokenizer(models.WordLevel({"[UNK]": 0, "ward": 1}, unk_token="[UNK]"))
     words.pre_tokenizer = pre_tokenizers.Whitespace()
