@@ -8,6 +8,8 @@ import secrets
 from privaudit import kit
 from privaudit.console import say
 from privaudit.kit import Unit
+from privaudit.output import publish, require_new_path
+from privaudit.rows import RecordRow, columns_of, read_rows
 from privhelpers import validate
 from privhelpers.errors import BadRecords, InvalidParameter
 
@@ -21,13 +23,12 @@ _told = functools.partial(say, "canaries")
 
 def _make(given: argparse.Namespace) -> int:
     """Write a kit, and say what it can refute."""
-    from privaudit import cli, planting  # late: the first registers this command, the second loads scipy
+    from privaudit import planting  # late: it loads scipy
     from privaudit.records import read_records
-    from privaudit.rows import RecordRow, read_rows
 
-    place = cli.require_new_path("--out", given.out)
+    place = require_new_path("--out", given.out)
     try:
-        columns = cli._columns(given.columns) if given.columns else None
+        columns = columns_of(given.columns) if given.columns else None
     except ValueError as error:
         raise InvalidParameter(f"--columns: {error}") from None
     single = given.canaries
@@ -38,7 +39,7 @@ def _make(given: argparse.Namespace) -> int:
     rows = [row for _, row in read_rows(given.records, RecordRow, columns)[1]]
     unit = Unit(given.unit)
     made = planting.make_kit(records, rows, single=single, seed=seed, unit=unit, delta=given.delta)
-    cli.publish(place, made.files)
+    publish(place, made.files)
     manifest, most = made.manifest, made.manifest.refutes
     inserted, of = (sum(counts.values()) for counts in (manifest.inserted, manifest.canaries))
     _told(

@@ -12,7 +12,6 @@ import itertools
 import os
 import re
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -23,10 +22,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Positive
 
 from privaudit import bundle, canaries, console, demo, gate, kit, residual
 from privaudit.console import guarded, say, terminal
+from privaudit.output import publish, require_new_path, shown
 from privaudit.rows import columns_of
 from privhelpers.artifacts import is_there, parse_json, read_bounded, to_json, write_atomic
 from privhelpers.errors import InvalidParameter, MissingArtifact, RunFailed
-from privhelpers.text import inert
 
 HOME = Path("runs", "audits")
 ABOUT = """Audit what a language model, or a synthetic data set, gives away about the people behind it.
@@ -40,11 +39,6 @@ EXIT_CODES = """exit codes:
   130  interrupted"""
 EXAMPLE = "privai-leak audit --model=my-model --records=members.jsonl --holdout=nonmembers.jsonl"
 SMALL = 5_000_000  # weights
-
-
-def _shown(text: str) -> str:
-    """Return text for a message: short, and with every character visible."""
-    return inert(text if len(text) <= 100 else f"{text[:97]}...")
 
 
 def _named(name: str) -> str:
@@ -201,30 +195,9 @@ def read_options(given: argparse.Namespace) -> Options:
     except ValidationError as error:
         first = error.errors()[0]
         name, told = str(first["loc"][0]), first["msg"].removeprefix("Value error, ")
-        raise InvalidParameter(f"{_named(name)}={_shown(values[name])}: {told}") from None
+        raise InvalidParameter(f"{_named(name)}={shown(values[name])}: {told}") from None
     _refuse_conflicts(options)
     return options
-
-
-def require_new_path(option: str, given: str | Path) -> Path:
-    """Return a path that is free and can be made.
-
-    Raises:
-        InvalidParameter: it exists or cannot be made.
-    """
-    place, told = Path(given), f"{option}={_shown(str(given))}"
-    try:
-        place.lstat()
-    except FileNotFoundError:
-        above = next(folder for folder in place.absolute().parents if folder.exists())
-        if str(given).isprintable() and above.is_dir() and os.access(above, os.W_OK | os.X_OK):
-            return place
-        problem = "its folder cannot be written to, or its name cannot be shown"
-    except (OSError, ValueError) as error:
-        problem = f"cannot be made ({error})"
-    else:
-        problem = "is there already; an old report is kept as it is"
-    raise InvalidParameter(f"{told}: {problem}; name another one")
 
 
 def _report_path(root: Path, options: Options) -> Path:
@@ -242,34 +215,13 @@ def _report_path(root: Path, options: Options) -> Path:
     return require_new_path("--out", free)
 
 
-def publish(place: Path, files: dict[str, bytes]) -> Path:
-    """Write a folder of files in one step, and return its path.
-
-    Raises:
-        RunFailed: the disk is full, or the path exists by now; it is left as it is.
-    """
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            dir=place.parent, prefix=".part-audit-", ignore_cleanup_errors=True
-        ) as part:
-            for name, data in files.items():
-                write_atomic(Path(part) / name, data)
-            Path(part).chmod(0o755)
-            return Path(part).rename(place)  # fails if the folder has files
-    except OSError as error:
-        raise RunFailed(
-            f"{place}: could not be written ({error.strerror}); is the disk full, or does it exist?"
-        ) from None
-
-
 def _ledger(given: str) -> bytes:
     """Return the bytes of a ledger; refuse one that is damaged or states no guarantee."""
     try:
         data = read_bounded(Path(given), bundle.MOST)
     except OSError as error:
-        raise MissingArtifact(f"--ledger={_shown(given)}: cannot be read ({error.strerror})") from None
-    bundle.guarantee(data, _shown(Path(given).name))
+        raise MissingArtifact(f"--ledger={shown(given)}: cannot be read ({error.strerror})") from None
+    bundle.guarantee(data, shown(Path(given).name))
     return data
 
 
@@ -283,7 +235,7 @@ def _copy(report: bytes, to: str) -> None:
             write_atomic(Path(to), report, new=True)
     except OSError as error:
         raise RunFailed(
-            f"--json={_shown(to)}: could not be written ({error.strerror}); the report's folder is complete"
+            f"--json={shown(to)}: could not be written ({error.strerror}); the report's folder is complete"
         ) from None
 
 
@@ -406,9 +358,9 @@ def run(root: Path, options: Options) -> Path | None:
     if evidence_file:
         _told(f"evidence: {options.bundle}, SHA-256 {bundle.sha256(evidence)}")
         if options.ledger:
-            _told(f"the guarantee of {_shown(Path(options.ledger).name)}: {bundle.WORDS['user_ledger']}")
-    shown = place.relative_to(root) if place.is_relative_to(root) else place
-    _told(f"complete in {time.monotonic() - clock:.0f} s: {shown}/report.html")
+            _told(f"the guarantee of {shown(Path(options.ledger).name)}: {bundle.WORDS['user_ledger']}")
+    written = place.relative_to(root) if place.is_relative_to(root) else place
+    _told(f"complete in {time.monotonic() - clock:.0f} s: {written}/report.html")
     return place
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bookmaker.runner import build, commands, published, verify
 from bookmaker.runner import plan as planning
-from privaudit import bundle, cli
+from privaudit import bundle, output
 from privaudit.console import duration, guarded, say
 from privhelpers.artifacts import repository_root, write_atomic
 from privhelpers.errors import InvalidParameter
@@ -46,7 +46,7 @@ def _bundle(root: Path, options: argparse.Namespace) -> None:
 
     key, place = bundle.private_key(options.key), Path("runs", options.profile, "evidence.zip")
     if options.bundle:
-        place = cli.require_new_path("--bundle", options.bundle)
+        place = output.require_new_path("--bundle", options.bundle)
     data = bundle.make(keep.evidence(root, planning.jobs(root, options.profile)), key)
     write_atomic(place, data, new=bool(options.bundle))
     say(options.profile, f"evidence: {place}, SHA-256 {bundle.sha256(data)}")

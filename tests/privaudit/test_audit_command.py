@@ -11,7 +11,7 @@ import pytest
 import toy_audit as toy
 
 import privaudit
-from privaudit import bundle, cli, console
+from privaudit import bundle, cli, console, output
 from privhelpers.errors import RunFailed
 
 ROOT = Path(__file__).parents[2]
@@ -216,18 +216,18 @@ def test_synthetic_texts_are_audited_without_a_model(call, home, monkeypatch, tm
 
 def test_publishing_is_all_or_nothing(tmp_path, monkeypatch):
     home = tmp_path / "home"
-    cli.publish(home / "new", {"a": b"1", "b": b"2"})
+    output.publish(home / "new", {"a": b"1", "b": b"2"})
     assert (home / "new" / "b").read_bytes() == b"2"
     with pytest.raises(RunFailed):
-        cli.publish(home / "new", {"a": b"3"})
+        output.publish(home / "new", {"a": b"3"})
     assert (home / "new" / "a").read_bytes() == b"1"
 
     def full(path, data):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("privaudit.cli.write_atomic", full)
+    monkeypatch.setattr("privaudit.output.write_atomic", full)
     with pytest.raises(RunFailed, match="No space left"):
-        cli.publish(home / "other", {"a": b"3"})
+        output.publish(home / "other", {"a": b"3"})
     assert [p.name for p in home.iterdir()] == ["new"]
 
 
