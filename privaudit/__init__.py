@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # for readers of the source, such as the fingerprint of a run
     from privaudit.loading import open_model, untrained
     from privaudit.membership import BlindBaseline, blind_baselines, text_kernels
     from privaudit.model import Target
+    from privaudit.queries import plan_questions, read_answers
     from privaudit.reach import CanaryCheck
     from privaudit.records import Files, Settings, read_files
     from privaudit.report import audit_pictures, report_facts, report_page, report_schema
@@ -27,6 +28,7 @@ _MODULES = {  # each is loaded when first used, because some load torch
     "loading": ("open_model", "untrained"),
     "membership": ("BlindBaseline", "blind_baselines", "text_kernels"),
     "model": ("Target",),
+    "queries": ("plan_questions", "read_answers"),
     "reach": ("CanaryCheck",),
     "records": ("Files", "Settings", "read_files"),
     "report": ("audit_pictures", "report_facts", "report_page", "report_schema"),

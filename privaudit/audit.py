@@ -1,18 +1,21 @@
-"""A whole audit of a model or of a synthetic data set: every probe with its controls, and the verdict.
+"""A whole audit of a model, its answers, or synthetic texts: every probe with its controls, and the verdict.
 
 An audit of synthetic texts needs the records that they were made from, and records of other patients, whom
 their maker never saw. A text that repeats a note is not a leak by itself, because standard phrases of a
 hospital repeat for everyone. So every count is shown with the same count for held-out patients.
+
+An audit of answers needs no weights: `queries` writes the questions and searches the answers.
 """
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
-from privaudit import membership, memorization, risks, verdict
+from privaudit import membership, memorization, queries, risks, verdict
 from privaudit.console import duration
 from privaudit.encode import (
     Sample,
@@ -27,6 +30,7 @@ from privaudit.loading import untrained
 from privaudit.membership import AttackName, BlindBaseline
 from privaudit.memorization import Check, PatientShares
 from privaudit.model import EncodedTexts, Target
+from privaudit.queries import Answers, Knowledge, QueryTest
 from privaudit.records import Files, Settings
 from privhelpers import stats
 from privhelpers.attacks import groups
@@ -38,6 +42,14 @@ from privhelpers.validate import shown
 
 POWER = 0.9  # probability of finding the weakest leak that a report states
 _PASSES = 5  # over notes, halves and rests, each compared with every synthetic text
+
+
+class Kind(StrEnum):
+    """What was audited: weights, texts, or answers; keys of the wording, apart from the first."""
+
+    MODEL = "model"
+    SYNTHETIC = "synthetic"
+    QUERIES = "queries"
 
 
 @dataclass(frozen=True)
@@ -95,7 +107,9 @@ class Audit:
         completions: None without a causal model.
         texts: what the model wrote.
         lost: sentences on what the tokenizers lose of the notes, and on a changed spelling, or "".
-        copies: near copies of notes among synthetic texts; None if a model was audited.
+        copies: near copies of notes among synthetic texts; None if there are none.
+        answers: the answers of a model behind an interface; None if its weights, or texts, were audited.
+        leakage: patients whom the answers give away, for each cell of the table; empty without answers.
     """
 
     files: Files
@@ -116,11 +130,20 @@ class Audit:
     texts: Sequence[str] = ()
     lost: str = ""
     copies: risks.Copies | None = None
+    answers: Answers | None = None
+    leakage: dict[QueryTest, PatientShares] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> Kind:
+        """What was audited."""
+        if self.target is not None:
+            return Kind.MODEL
+        return Kind.SYNTHETIC if self.answers is None else Kind.QUERIES
 
     @property
     def is_of_model(self) -> bool:
-        """Whether a model was audited, and not synthetic texts."""
-        return self.target is not None
+        """Whether the weights of a model were audited."""
+        return self.kind == Kind.MODEL
 
 
 class _Model:
@@ -314,6 +337,46 @@ class _Texts:
         return {"copies": self.copies}
 
 
+class _Answers:
+    """The probes of a model behind an interface, which only answers."""
+
+    name = "answers"
+    disclosures, risks = None, {}
+
+    def __init__(self, answers: Answers, files: Files) -> None:
+        if files.canaries is not None:
+            raise InvalidParameter("canaries: their scores need the weights of the model; leave them out")
+        self.answers, self.sample, tests = answers, answers.plan.asked, answers.plan.tests
+        self.checks_at_most = len(tests)
+        # Texts without knowledge begin as held-out notes do, so these tests are not exchanged.
+        self.exchanged = [test for test in tests if test.knowledge != Knowledge.NOTHING]
+
+    def ahead(self) -> list[str]:
+        """Return how many answers are searched."""
+        return [
+            f"{self.answers.given:,} of {self.answers.wanted:,} answers are searched for words of "
+            f"{len(self.answers.plan.sample.notes):,} notes, and for strings that name a patient"
+        ]
+
+    def membership_scores(self) -> tuple[dict[str, np.ndarray], None]:
+        """Return the score of each note that was asked about."""
+        scores = {AttackName.GIVEN_BACK: queries.given_back(self.answers)}
+        return membership.drop_constant_scores(scores), None
+
+    def check(self, notify: Callable[[str], None]) -> dict[QueryTest, PatientShares]:
+        """Count the patients whom the answers give away."""
+        notify("looking for strings that name a patient, and for words of notes")
+        self.leakage = queries.leakage(self.answers)
+        return self.leakage
+
+    def reference_p(self) -> None:
+        """Return None: there is no reference model."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return the fields of `Audit` that answers alone have."""
+        return {"answers": self.answers, "leakage": self.leakage}
+
+
 def _top1(scored: TokenScores, sample: Sample, settings: Settings) -> tuple[Interval, Interval]:
     """Return the share of words guessed right at the first attempt, of members and of held-out patients."""
     rates = np.array([greedy.mean() for greedy in scored.greedy])
@@ -329,11 +392,18 @@ def _top1(scored: TokenScores, sample: Sample, settings: Settings) -> tuple[Inte
 
 
 def _probes(
-    files: Files, settings: Settings, target: Target | None, reference: Target | None, progress: bool
-) -> _Model | _Texts:
-    """Return the probes of a model, or of the synthetic texts among the files."""
+    files: Files,
+    settings: Settings,
+    target: Target | None,
+    reference: Target | None,
+    progress: bool,
+    answers: Answers | None,
+) -> _Model | _Texts | _Answers:
+    """Return the probes of a model, of its answers, or of the synthetic texts among the files."""
     if target is not None:
         return _Model(target, reference, files, settings, progress)
+    if answers is not None:
+        return _Answers(answers, files)
     if files.synthetic is None:
         raise InvalidParameter("target: neither a model nor synthetic texts are given; give one of them")
     return _Texts(files, settings)
@@ -345,17 +415,19 @@ def run_audit(
     *,
     target: Target | None = None,
     reference: Target | None = None,
+    answers: Answers | None = None,
     blind_results: list[BlindBaseline] | None = None,
     progress: bool = False,
     notify: Callable[[str], None] = lambda _: None,
 ) -> Audit:
-    """Audit a model, or the synthetic texts in `files`: every probe that applies, its controls, a verdict.
+    """Audit a model, its answers, or the synthetic texts in `files`: every probe, its controls, a verdict.
 
     Args:
         files: from `read_files`.
         settings: by default `Settings.for_model(target)`, or `Settings.for_texts()` without a model.
-        target: the audited model; None: the synthetic texts are audited.
+        target: the audited model; None: the answers, or the synthetic texts, are audited.
         reference: a model that saw neither file, such as the one that the target was trained from.
+        answers: of a model behind an interface, from `queries.read_answers`.
         blind_results: of another audit with the same settings and the same two files; None: measured here.
         progress: whether to show bars.
         notify: called with a sentence when a part of the work begins; the first estimates the time.
@@ -363,12 +435,12 @@ def run_audit(
     Raises:
         BadRecords: too few notes can be read.
         UnsupportedModel: a tokenizer loses most of the notes, or a model fails.
-        InvalidParameter: there is neither a model nor synthetic texts; an epsilon is claimed without
-            canaries, which alone can refute it; or there are too few permutations to flag anything.
+        InvalidParameter: there is nothing to audit; an epsilon is claimed without canaries, which alone can
+            refute it; canaries are given with answers; or there are too few permutations to flag anything.
     """
     settings = settings or (Settings.for_texts() if target is None else Settings.for_model(target))
     memorization.require_testable(files, settings)
-    probes = _probes(files, settings, target, reference, progress)
+    probes = _probes(files, settings, target, reference, progress, answers)
     for sentence in probes.ahead():
         notify(sentence)
     scores, fresh = probes.membership_scores()
@@ -382,7 +454,8 @@ def run_audit(
         judged = memorization.audit_canaries(file.canaries, probes.canary_scores(), settings, file.kit)
 
     notify(f"comparing the two files without the {probes.name}")
-    members, heldout = (probes.sample.texts_by_patient(member=side) for side in (True, False))
+    compared = probes.sample if answers is None else answers.plan.sample
+    members, heldout = (compared.texts_by_patient(member=side) for side in (True, False))
     blind_results = blind_results or membership.blind_baselines(
         members,
         heldout,
@@ -405,7 +478,7 @@ def run_audit(
         risks=probes.risks,
         disclosures=probes.disclosures,
         canaries=judged,
-        sensitivity=sensitivity(len(members), len(heldout), tests=len(p_values), alpha=settings.share),
+        sensitivity=sensitivity(*probes.sample.sizes, tests=len(p_values), alpha=settings.share),
         verdict=verdict.decide(
             p_values, explanations, judged, swapped=swapped, invertible=invertible, alpha=settings.share
         ),
@@ -414,20 +487,25 @@ def run_audit(
 
 
 def dry_run(
-    files: Files, settings: Settings, *, target: Target | None = None, reference: Target | None = None
+    files: Files,
+    settings: Settings,
+    *,
+    target: Target | None = None,
+    reference: Target | None = None,
+    answers: Answers | None = None,
 ) -> str:
     """Describe the audit and estimate its run time from a small trial.
 
     Args:
         files: from `read_files`.
         settings: of the audit.
-        target, reference: as `run_audit` takes them.
+        target, reference, answers: as `run_audit` takes them.
 
     Raises:
         BadRecords: too few notes can be read.
         UnsupportedModel: a tokenizer loses most of the notes.
     """
-    probes = _probes(files, settings, target, reference, progress=False)
+    probes = _probes(files, settings, target, reference, False, answers)
     patients = len(set(probes.sample.patients))
     told = (sentence.rstrip(".") for sentence in probes.ahead())
     return "; ".join([f"{patients:,} patients would be tested", *told])

@@ -9,7 +9,7 @@ from privaudit import kit
 from privaudit.console import say
 from privaudit.kit import Unit
 from privaudit.output import publish, require_new_path
-from privaudit.rows import RecordRow, columns_of, read_rows
+from privaudit.rows import RecordRow, columns_option, read_rows
 from privhelpers import validate
 from privhelpers.errors import BadRecords, InvalidParameter
 
@@ -27,10 +27,7 @@ def _make(given: argparse.Namespace) -> int:
     from privaudit.records import read_records
 
     place = require_new_path("--out", given.out)
-    try:
-        columns = columns_of(given.columns) if given.columns else None
-    except ValueError as error:
-        raise InvalidParameter(f"--columns: {error}") from None
+    columns = columns_option(given.columns)
     single = given.canaries
     if single is None:
         single = planting.usual_count(given.epsilon, given.delta)

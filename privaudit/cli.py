@@ -1,4 +1,4 @@
-"""`privai-leak`: the audit of a user's model or synthetic texts, and the commands around it.
+"""`privai-leak`: the audit of a model, its answers, or synthetic texts, and the commands around it.
 
 The options are the fields of `Options`; refusals name them here, as `--records`.
 `make audit RECORDS=` passes `--records=`. Everything stays in memory until it is complete: a command that is
@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PositiveInt, ValidationError
 
-from privaudit import bundle, canaries, console, demo, gate, kit, residual
+from privaudit import bundle, canaries, console, demo, gate, kit, prompts, residual
 from privaudit.console import guarded, say, terminal
 from privaudit.output import publish, require_new_path, shown
 from privaudit.rows import columns_of
@@ -28,8 +28,8 @@ from privhelpers.artifacts import is_there, parse_json, read_bounded, to_json, w
 from privhelpers.errors import InvalidParameter, MissingArtifact, RunFailed
 
 HOME = Path("runs", "audits")
-ABOUT = """Audit what a language model, or a synthetic data set, gives away about the people behind it.
-Nothing is fetched, and nothing leaves this machine."""
+ABOUT = """Audit what a language model, its answers, or a synthetic data set give away about the people behind
+it. Nothing is fetched, and nothing leaves this machine."""
 MAKE = "`make audit` takes the same options as variables: its RECORDS= is --records, its DRY= is --dry-run."
 EXIT_CODES = """exit codes:
   0    done; audit: and no condition of --fail-if holds; verify: the bundle holds
@@ -75,6 +75,12 @@ class Options(BaseModel, frozen=True):
     )
     synthetic: _Path | None = Field(
         None, description="instead of a model: the texts of a synthetic data set: text"
+    )
+    answers: _Path | None = Field(
+        None, description="instead of a model: its answers to privai-leak prompts: id, answer"
+    )
+    budget: PositiveInt | None = Field(
+        None, description=f"of these prompts; default {prompts.BUDGET}, as there"
     )
     records: _Path | None = Field(
         None, description="what it was trained on or made from, JSONL, CSV, or Parquet: patient_id, text"
@@ -143,20 +149,28 @@ class Options(BaseModel, frozen=True):
     @property
     def settings(self) -> dict[str, Any]:
         """The arguments of `Settings.for_model` and `Settings.for_texts` that were given."""
-        given = self.model_dump(include={"patients", "notes", "effort", "seed", "epsilon", "delta"})
+        given = self.model_dump(include={"patients", "notes", "effort", "seed", "epsilon", "delta", "budget"})
+        if self.answers:
+            given["budget"] = self.budget or prompts.BUDGET
         return {name: None if one == "all" else one for name, one in given.items() if one is not None}
 
 
 def _refuse_conflicts(options: Options) -> None:
     given = {name for name in Options.model_fields if getattr(options, name)}
-    needed = ["model", "records", "holdout"][bool(options.synthetic) :]
+    needed = ["model", "records", "holdout"][bool(options.synthetic or options.answers) :]
     missing = [_named(name) for name in needed if name not in given]
-    missing = ["--model or --synthetic" if name == "--model" else name for name in missing]
+    missing = ["--model, --synthetic or --answers" if name == "--model" else name for name in missing]
+    unasked = {"model", "synthetic", "base", "reference", "show", "patients", "notes", "effort"}
+    unasked = sorted((unasked | {"canaries", "epsilon", "delta"}) & given)
     refusals = {
         f"missing: {', '.join(missing)}; for example: {EXAMPLE}": missing,
         "--synthetic is audited without a model: leave out --model, --base, --reference and --show": (
             options.synthetic and given & {"model", "base", "reference", "show"}
         ),
+        f"--answers are audited without a model, so leave out {', '.join(map(_named, unasked))}; --budget "
+        "decides how many patients are asked about, and no epsilon can be refuted": options.answers
+        and unasked,
+        "--budget: is the one of the prompts; give --answers too": options.budget and not options.answers,
         "--epsilon and --delta: a claim can only be tested with canaries; give --canaries=canaries.jsonl "
         "too, or leave the claim out": given & {"epsilon", "delta"} and not options.canaries,
         "--fail-if=epsilon-refuted: there is no claim to refute; give --epsilon, --delta and --canaries": (
@@ -208,7 +222,8 @@ def _report_path(root: Path, options: Options) -> Path:
     """
     if options.out:
         return require_new_path("--out", options.out)
-    name = Path(options.model).resolve().name if options.model else Path(options.synthetic).stem
+    others = Path(options.synthetic or options.answers or "").stem
+    name = Path(options.model).resolve().name if options.model else others
     stem = re.sub(r"[^a-z0-9_.-]", "-", name.lower()).strip("-._")[:50] or "model"
     names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
     free = next(place for one in names if not os.path.lexists(place := root / HOME / one))
@@ -286,8 +301,13 @@ def open_parts(options: Options) -> dict[str, Any]:
     )
     sides = (files.members, files.heldout)
     _told("; ".join(f"{file.name}: {len(file.patients):,} patients" for file in sides))
-    if options.synthetic:
-        return {"files": files, "settings": privaudit.Settings.for_texts(**options.settings)}
+    if not options.model:
+        settings = privaudit.Settings.for_texts(**options.settings)
+        parts = {"files": files, "settings": settings}
+        if options.answers:
+            plan = privaudit.plan_questions(files, settings)
+            parts["answers"] = privaudit.read_answers(options.answers, plan, options.columns)
+        return parts
     import torch  # late: it takes longer to load than a hundred thousand records
 
     opened = {
@@ -303,7 +323,7 @@ def open_parts(options: Options) -> dict[str, Any]:
 
 
 def run(root: Path, options: Options) -> Path | None:
-    """Audit a model or synthetic texts, and return the folder of the report; None after a dry run.
+    """Audit what the options name, and return the folder of the report; None after a dry run.
 
     Raises:
         PrivHelpersError: an input is refused, before the long work begins.
@@ -368,9 +388,10 @@ def _parser() -> argparse.ArgumentParser:
     form = {"epilog": f"{EXIT_CODES}\n\n{MAKE}", "formatter_class": argparse.RawDescriptionHelpFormatter}
     parser = argparse.ArgumentParser(prog="privai-leak", description=ABOUT, **form)
     commands = parser.add_subparsers(dest="command", required=True)
-    audit = commands.add_parser("audit", help="audit a model or a synthetic data set", **form)
+    audit = commands.add_parser("audit", help="audit a model, its answers, or a synthetic data set", **form)
     add_options(audit)
     canaries.add_parser(commands)
+    prompts.add_parser(commands)
     verify = commands.add_parser("verify", help="print in one line whether an evidence bundle holds", **form)
     verify.add_argument("bundle", help="the file, .zip")
     verify.add_argument("--key", default="", help="public Ed25519 key, PEM, that must have signed it")
@@ -390,6 +411,8 @@ def main(arguments: list[str] | None = None) -> int:
             return demo.run(lambda **options: run(Path.cwd(), Options(**options)))
         if given.command == "residual":
             return residual.run(given)
+        if given.command == "prompts":
+            return prompts.run(given)
         if given.command == "canaries":
             return canaries.run(given)
         options = read_options(given)

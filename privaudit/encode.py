@@ -65,6 +65,12 @@ class Sample:
         """Return the notes of one side."""
         return [note for note, is_member in zip(self.notes, self.member, strict=True) if is_member == member]
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The numbers of member and of held-out patients."""
+        members, heldout = (len({note.patient for note in self.of(member=side)}) for side in (True, False))
+        return members, heldout
+
     def texts_by_patient(self, *, member: bool) -> list[list[str]]:
         """Return the texts of each patient of one side."""
         people: dict[str, list[str]] = {}

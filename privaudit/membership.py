@@ -50,6 +50,7 @@ class AttackName(StrEnum):
     WORDS = "words"
     CLOSEST = "closest"
     COVERED = "covered"
+    GIVEN_BACK = "given_back"
 
 
 class Part(StrEnum):
@@ -67,8 +68,9 @@ class AttackTest(NamedTuple):
 
 
 # Attacks whose area a leak can push below 0.5: lower case costs a model less the better it knows a note that
-# it was trained on in lower case, and a maker may drop the texts that are closest to its records.
-LEAK_CAN_INVERT = (AttackName.LOWER_CASE, AttackName.CLOSEST, AttackName.COVERED)
+# it was trained on in lower case, a maker may drop the texts that are closest to its records, and an
+# interface may withhold what it recognizes.
+LEAK_CAN_INVERT = (AttackName.LOWER_CASE, AttackName.CLOSEST, AttackName.COVERED, AttackName.GIVEN_BACK)
 
 
 @dataclass(frozen=True)

@@ -379,6 +379,7 @@ class Settings:
         lower_case: whether notes are also read in lower case.
         control: whether a model with fresh weights is a control.
         epsilon, delta: a claimed budget, for one record added or removed; only canaries can refute it.
+        budget: answers of a model behind an interface; None if its weights, or texts, are audited.
         alpha: probability of flagging a model that learned nothing of its records, in (0, 0.5); if an epsilon
             is claimed, one half is for the tests and one for the bound that may refute it.
         permutations: of each test; 1 / (permutations + 1) must be well below alpha over the tests.
@@ -397,6 +398,7 @@ class Settings:
     control: bool = True
     epsilon: float | None = None
     delta: float | None = None
+    budget: int | None = None
     alpha: float = 0.01
     permutations: int = 9999
     draws: int = 500
@@ -404,7 +406,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse invalid settings."""
-        limited = [name for name in ("patients", "notes") if getattr(self, name) is not None]
+        limited = [name for name in ("patients", "notes", "budget") if getattr(self, name) is not None]
         validate.fields(self, validate.positive_int, *limited)
         if self.patients is not None and self.patients < FEWEST_PATIENTS:
             raise InvalidParameter(

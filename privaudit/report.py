@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 
 import privhelpers
 from privaudit.annex import annex
-from privaudit.audit import Audit
+from privaudit.audit import Audit, Kind
 from privaudit.kit import Manifest
 from privaudit.membership import Attack
 from privaudit.memorization import Claim, PatientShares
@@ -49,8 +49,8 @@ from privhelpers.text import in_words, inserted, rounded_down
 _FORM = Path(__file__).with_name("report.schema.json")
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn", "statsmodels")
 SCHEMA = "privai-leak/audit-report/2"
-# Keys of one kind of audit; null in the other.
-ONE_KIND = ("model", "truncated", "guessed", "completed", "synthetic", "copies")
+# Keys of one kind of audit; null in the others.
+ONE_KIND = ("model", "truncated", "guessed", "completed", "synthetic", "copies", "queries")
 
 
 def _versions() -> dict[str, str]:
@@ -143,6 +143,28 @@ def _claim(claim: Claim) -> dict:
     }
 
 
+def _queries(audit: Audit) -> dict:
+    """Return what the answers give away, by what the attacker knows and how often it asks."""
+    answers, words = audit.answers, words_of(audit)["details"]
+    missing = answers.wanted - answers.given
+    told = [words["missing"].format(missing, answers.wanted)] if missing else []
+    told += [words["left_out"].format(answers.left_out)] if answers.left_out else []
+    return {
+        **{"file": answers.name, "sha256": answers.sha256, "budget": audit.settings.budget},
+        **_fields(answers, "wanted", "given", "left_out"),
+        "sentence": " ".join(told),
+        "leakage": [
+            {
+                "knowledge": test.knowledge,
+                "words": WORDING["knowledge"][test.knowledge],
+                "queries": test.queries,
+                **_shares(shares),
+            }
+            for test, shares in audit.leakage.items()
+        ],
+    }
+
+
 def _named(audit: Audit) -> dict:
     """Return counts of the three risks, of named patients, and of the canaries."""
     disclosures, canaries = audit.disclosures, audit.canaries
@@ -173,7 +195,7 @@ def _named(audit: Audit) -> dict:
 
 def _coverage(audit: Audit) -> dict:
     """Return how many patients and notes of the files were tested."""
-    words, settings = WORDING["details"]["coverage"], audit.settings
+    words, settings = words_of(audit)["details"]["coverage"], audit.settings
     files = audit.files.members, audit.files.heldout
     sides = []
     for member, file in zip((True, False), files, strict=True):
@@ -223,8 +245,8 @@ def _data(audit: Audit) -> list[dict]:
 
 def _methods(audit: Audit) -> dict[str, str]:
     """Return how the intervals of each kind of figure were made."""
-    own = audit.completions if audit.is_of_model else audit.copies
-    counts = [*audit.risks.values(), *(one.by_patient for one in (own, audit.disclosures) if one)]
+    own = audit.completions, audit.copies, audit.disclosures
+    counts = [*audit.risks.values(), *(one.by_patient for one in own if one), *audit.leakage.values()]
     intervals = {"areas": audit.attacks[0].patient.auc}
     if counts:
         intervals |= {"counts": counts[0].members.interval, "differences": counts[0].difference}
@@ -252,7 +274,7 @@ def report_facts(audit: Audit, *, made: str = "") -> dict:
     if audit.is_of_model:
         target = audit.target
         own = {
-            "kind": "model",
+            "kind": audit.kind,
             "model": {
                 **_fields(target, "name", "kind", "parameters", "context"),
                 "type": target.model.config.model_type,
@@ -263,11 +285,13 @@ def report_facts(audit: Audit, *, made: str = "") -> dict:
             "truncated": audit.truncated,
             **_memory(audit),
         }
+    elif audit.kind == Kind.QUERIES:
+        own = {"kind": audit.kind, "queries": _queries(audit)}
     else:
         texts, name = audit.files.synthetic.texts, audit.files.synthetic.name
         sizes = {"texts": len(texts), "distinct": len(set(texts))}
         own = {
-            "kind": "synthetic",
+            "kind": audit.kind,
             "synthetic": {"file": name, "sha256": audit.files.synthetic.sha256, **sizes},
             **_resemblance(audit),
         }
@@ -326,7 +350,8 @@ def audit_pictures(audit: Audit) -> dict[str, bytes]:
     attacks, loss = audit.attacks, audit.attacks[0]
     fresh = all(attack.untrained for attack in attacks)
     control = "model trained on nothing" if fresh else "held-out halves"
-    subject = "this model" if audit.is_of_model else "these texts"
+    subject = "these texts" if audit.kind == Kind.SYNTHETIC else "this model"
+    unit = "share of hidden words" if audit.kind == Kind.QUERIES else "nats per token"
     areas = {
         subject: [attack.patient.auc for attack in attacks],
         control: [a.untrained.auc if fresh else a.nulls["held_out"] for a in attacks],
@@ -347,7 +372,7 @@ def audit_pictures(audit: Audit) -> dict[str, bytes]:
         f"Scores of members and held-out patients: {loss.words}.": two_arms(
             members,
             heldout,
-            xlabel="score of a patient (nats per token; further right: more like a member)",
+            xlabel=f"score of a patient ({unit}; further right: more like a member)",
             labels=("members", "held out"),
         ),
         "Member patients found (up) against other patients wrongly accused (right), both axes logarithmic; "

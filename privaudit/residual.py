@@ -20,7 +20,7 @@ from pydantic import BaseModel, NonNegativeInt, PositiveInt, create_model
 from tqdm.auto import tqdm
 
 from privaudit.console import terminal
-from privaudit.rows import TextRow, columns_of, decoded, name_of, read_rows
+from privaudit.rows import TextRow, columns_option, decoded, name_of, read_rows
 from privhelpers import rng, validate
 from privhelpers.artifacts import is_there, write_atomic
 from privhelpers.defenses.patterns import RULES, find_identifiers
@@ -75,10 +75,7 @@ def run(given: argparse.Namespace) -> int:
     size = validate.positive_int(sample=given.sample)
     if given.out and is_there(given.out):
         raise InvalidParameter(f"--out={quoted(given.out)}: is there already; name a new file")
-    try:
-        columns = columns_of(given.columns)
-    except ValueError as error:
-        raise InvalidParameter(f"--columns={quoted(given.columns)}: {error}") from None
+    columns = columns_option(given.columns)
     notes = read_notes(given.text, columns)
     found = [Counter(kinds) for kinds in _kinds([text for _, text in notes])]
     print(

@@ -30,10 +30,10 @@ from pydantic import (
 )
 
 from privhelpers.artifacts import is_there, parse_json
-from privhelpers.errors import BadRecords, DamagedArtifact
+from privhelpers.errors import BadRecords, DamagedArtifact, InvalidParameter
 from privhelpers.text import blank, quoted, stands_in
 
-FIELDS = ("patient_id", "text", "note_id", "identifiers", "inserted")
+FIELDS = ("patient_id", "text", "note_id", "identifiers", "inserted", "id", "answer")
 # What programs, and people, write for a missing value.
 MISSING = frozenset(("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NaT", "None", "NULL", "null", r"\N"))
 MISSING |= {"(null)", "(NULL)", "#NULL!"}
@@ -74,6 +74,18 @@ def columns_of(text: str) -> dict[str, str]:
     if len(columns) < len(pairs) or len(set(columns.values())) < len(pairs) or not all(columns.values()):
         raise ValueError("each field, and each column, can be named once")
     return columns
+
+
+def columns_option(given: str | None) -> dict[str, str] | None:
+    """Return what `--columns` gives, or None if it is not given.
+
+    Raises:
+        InvalidParameter: as `columns_of`, with the name of the option.
+    """
+    try:
+        return columns_of(given) if given else None
+    except ValueError as error:
+        raise InvalidParameter(f"--columns={quoted(given)}: {error}") from None
 
 
 def strings_of(cell: str, text: str = "") -> list[str]:
@@ -354,7 +366,11 @@ def _cells(row: dict[str, str]) -> dict[str, object]:
     """Return one row of a table without missing values; a missing text or patient becomes empty."""
     absent = {"patient_id": NOTHING, "note_id": NOTHING, "text": MISSING}
     row = {name: "" if cell.strip() in absent.get(name, ()) else cell for name, cell in row.items()}
-    values = {name: cell for name, cell in row.items() if not blank(cell) or name in ("text", "patient_id")}
+    values = {
+        name: cell
+        for name, cell in row.items()
+        if not blank(cell) or name in ("text", "patient_id", "answer")
+    }
     if "identifiers" in values:
         values["identifiers"] = strings_of(values["identifiers"], values.get("text", ""))
     return values | _truth(values)
@@ -406,6 +422,14 @@ class CanaryRow(TextRow):
     patient_id: _Filled | None = None
 
 
+class AnswerRow(BaseModel):
+    """An answer of a model to a question; it may be empty."""
+
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+    id: _Filled
+    answer: StrictStr
+
+
 def read_rows(
     path: str | Path, kind: type[BaseModel], columns: Mapping[str, str] | None = None
 ) -> tuple[str, list[tuple[str, BaseModel]]]:
@@ -413,7 +437,7 @@ def read_rows(
 
     Args:
         path: JSONL, or `.csv`, `.tsv`, and `.parquet`.
-        kind: the fields of a record: `TextRow`, `RecordRow`, or `CanaryRow`.
+        kind: the fields of a record: `TextRow`, `RecordRow`, `CanaryRow`, or `AnswerRow`.
         columns: field -> its name in the file, if that differs.
 
     Raises:

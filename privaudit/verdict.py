@@ -29,14 +29,13 @@ from privaudit.membership import (
     broken_controls,
 )
 from privaudit.memorization import CanaryResult, Check, PatientShares
+from privaudit.queries import QueryTest
 from privhelpers.stats import adjust
 
 FLAGGED, UNDECIDED, NOTHING_FOUND = "flagged", "undecided", "nothing found"
-# Tests of repeated text: swapped files do not explain it.
 _REPEATED = frozenset({Check.COMPLETIONS, Check.COPIES, Check.DISCLOSURES})
 
-
-TestKey = AttackTest | Check
+TestKey = AttackTest | Check | QueryTest
 
 
 class Cause(StrEnum):
@@ -116,10 +115,10 @@ class Verdict:
 
 def p_values_by_test(
     attacks: Sequence[Attack],
-    counts: Mapping[str, PatientShares | None],
+    counts: Mapping[Check | QueryTest, PatientShares | None],
     canaries: CanaryResult | None,
     *,
-    exchanged: Collection[str],
+    exchanged: Collection[Check | QueryTest],
 ) -> tuple[dict[TestKey, float], dict[TestKey, float], set[TestKey]]:
     """Return p-values by test, the same with the groups swapped, and which swapped tests a leak can trigger.
 
@@ -131,9 +130,7 @@ def p_values_by_test(
     """
     p_values: dict[TestKey, float] = {}
     reverse: dict[TestKey, float] = {}
-    asked = {
-        Check(name): one for name, one in {**counts, Check.CANARIES: canaries}.items() if one is not None
-    }
+    asked = {name: one for name, one in {**counts, Check.CANARIES: canaries}.items() if one is not None}
     for attack in attacks:
         tests = [AttackTest(attack.name, part) for part in Part]
         p_values |= zip(tests, attack.p, strict=True)
@@ -176,6 +173,11 @@ def alternative_explanations(
     if reference_p is not None and reference_p <= alpha:
         explanations.append(Statement(Cause.REFERENCE))
     return (*explanations, *(Statement(Cause.TOOLS, (problem,)) for problem in broken_controls(attacks)))
+
+
+def _repeats_text(key: TestKey | str) -> bool:
+    """Return whether a test counts repeated text, which swapped files do not explain."""
+    return isinstance(key, QueryTest) or key in _REPEATED
 
 
 def clearest(tests: Sequence[TestResult]) -> tuple[TestKey | str, bool]:
@@ -232,7 +234,7 @@ def decide(
     inverted = [Statement(Cause.INVERTED)] if coin in held_out else []
     other_way = [Statement(Cause.EXCHANGED)] if held_out - {coin} else []
     exchanged = other_way if held_out - {coin, *invertible} else []
-    repeated = _REPEATED & {test.key for test in others}
+    repeated = any(_repeats_text(test.key) for test in others)
     if certain or (others and not explanations and (repeated or not exchanged)):
         # Swapped files do not explain repeated text, so they are a further reason.
         also, why = (exchanged, ()) if repeated else ((), exchanged)

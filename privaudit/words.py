@@ -8,9 +8,10 @@ import math
 from collections.abc import Mapping
 from enum import StrEnum
 
-from privaudit.audit import Audit
+from privaudit.audit import Audit, Kind
 from privaudit.membership import WORDING, AttackName, AttackTest
 from privaudit.memorization import Check
+from privaudit.queries import QueryTest
 from privaudit.verdict import (
     FLAGGED,
     NOTHING_FOUND,
@@ -24,9 +25,10 @@ from privaudit.verdict import (
 from privhelpers.attacks.scores import as_plain
 from privhelpers.stats import Interval
 
-# Attacks with a reference model, attacks on synthetic texts, and risks of written texts.
+# Attacks with a reference model, attacks on synthetic texts and on answers, and risks of written texts.
 _REFERENCE = (AttackName.REFERENCE, AttackName.EZ_MIA, AttackName.WBC)
 _TEXTS = (AttackName.WORDS, AttackName.CLOSEST, AttackName.COVERED)
+_ANSWERS = (AttackName.GIVEN_BACK,)
 _RISKS = (Check.SINGLING_OUT, Check.LINKABILITY, Check.INFERENCE)
 _CHECKED = (Cause.EXCHANGED, Cause.INVERTED, Cause.REFERENCE)  # what to check before anything else
 
@@ -44,6 +46,8 @@ def name_of_test(test: TestKey | str) -> str:
     if isinstance(test, AttackTest):
         words = WORDING["attacks"][test.attack], WORDING["attack_tests"][test.part]
         return WORDING["attack_test"].format(*words)
+    if isinstance(test, QueryTest):
+        return WORDING["query_test"].format(WORDING["knowledge"][test.knowledge], test.queries)
     return WORDING["tests"].get(test, test)
 
 
@@ -90,7 +94,7 @@ def format_p(p: float) -> str:
 
 def words_of(audit: Audit) -> dict:
     """Return the sentences for what was audited."""
-    return WORDING if audit.is_of_model else _over(WORDING, WORDING["synthetic"])
+    return WORDING if audit.is_of_model else _over(WORDING, WORDING[audit.kind])
 
 
 def _over(usual: Mapping, own: Mapping) -> dict:
@@ -134,13 +138,22 @@ def more_figures(audit: Audit) -> list[dict]:
     loss, words = audit.attacks[0], words_of(audit)["details"]["key_figures"]
     null, nothing = loss.untrained, WORDING["controls"]["untrained"]
     few = _figure(words["few"], loss.patient.tpr_at_1pct_fpr, null and null.tpr_at_1pct_fpr, nothing)
-    if not audit.is_of_model:
+    if audit.kind == Kind.QUERIES:
+        return [few, _most_known(audit, words["queries"])]
+    if audit.kind == Kind.SYNTHETIC:
         name, patients = "copies", audit.copies.by_patient
     elif audit.completions is None:
         return [few, _figure(words["top1"], *audit.top1)]
     else:
         name, patients = "completions", audit.completions.by_patient
     return [few, _figure(words[name], patients.members.interval, patients.heldout.interval)]
+
+
+def _most_known(audit: Audit, words: Mapping) -> dict:
+    """Return the figure of the attacker who knows the most, with the most queries."""
+    test, patients = list(audit.leakage.items())[-1]
+    told = words["sentence"].format(WORDING["knowledge"][test.knowledge], test.queries)
+    return _figure({**words, "sentence": told}, patients.members.interval, patients.heldout.interval)
 
 
 def _tested(audit: Audit) -> list[str]:
@@ -150,7 +163,9 @@ def _tested(audit: Audit) -> list[str]:
         notes = audit.sample.of(member=member)
         asked += [len({note.patient for note in notes}), len(notes)]
     done = [words["sample"].format(*asked), words["attacks"].format(len(audit.attacks))]
-    if not audit.is_of_model:
+    if audit.kind == Kind.QUERIES:
+        done.insert(1, words["answers"].format(audit.answers.given))
+    elif audit.kind == Kind.SYNTHETIC:
         texts = audit.files.synthetic.texts
         done.insert(1, words["texts"].format(len(texts), len(set(texts))))
         done.append(words["copies"])
@@ -172,7 +187,9 @@ def _not_tested(audit: Audit) -> list[str]:
     left, not_applied = list(words_of(audit)["not_tested"]), words_of(audit)["not_applied"]
     if audit.is_of_model and not audit.target.is_causal:
         left.insert(2, not_applied["texts"])
-    elif audit.disclosures is None or (audit.is_of_model and audit.completions is None):
+    elif audit.kind != Kind.QUERIES and (
+        audit.disclosures is None or (audit.is_of_model and audit.completions is None)
+    ):
         left.insert(2, not_applied["copies"])
     if audit.canaries is None:
         left.insert(2, not_applied["canaries"])
@@ -187,9 +204,11 @@ def _inapplicable(audit: Audit) -> list[str]:
     The tokenizer ignores case, the reference model has other tokens, every note scores the same, or the files
     contain too little.
     """
-    asked, writes = list(_TEXTS), not audit.is_of_model or audit.target.is_causal
+    asked = list(_TEXTS if audit.kind == Kind.SYNTHETIC else _ANSWERS)
+    writes = audit.kind == Kind.SYNTHETIC
     if audit.is_of_model:
-        unasked = {*_TEXTS, *(() if audit.reference else _REFERENCE)}
+        writes = audit.target.is_causal
+        unasked = {*_TEXTS, *_ANSWERS, *(() if audit.reference else _REFERENCE)}
         unasked |= set() if audit.settings.lower_case else {AttackName.LOWER_CASE}
         asked = [name for name in AttackName if name not in unasked]
     missing = [WORDING["attacks"][name] for name in asked if name not in {one.name for one in audit.attacks}]
@@ -230,9 +249,8 @@ def _next(audit: Audit) -> list[str]:
 def _four_answers(audit: Audit) -> dict[str, str]:
     """Return the answers to the four questions of the person who decides, one sentence each."""
     words, verdict, first = words_of(audit)["answers"], audit.verdict, _checked_first(audit)
-    sides = (audit.sample.texts_by_patient(member=member) for member in (True, False))
     return {
-        "tested": words["tested"].format(*map(len, sides), len(verdict.tests)),
+        "tested": words["tested"].format(*audit.sample.sizes, len(verdict.tests)),
         "found": _found(audit),
         "not_tested": words["not_tested"],
         "next": first[0] if first else words["next"][verdict.outcome],
@@ -253,7 +271,7 @@ def _terms(audit: Audit) -> list[list[str]]:
 def answers(audit: Audit, coverage: Mapping) -> dict:
     """Return what both the file and its first page contain."""
     words, verdict = words_of(audit), audit.verdict
-    name = audit.target.name if audit.is_of_model else audit.files.synthetic.name
+    name = next(one.name for one in (audit.target, audit.answers, audit.files.synthetic) if one)
     headline = words["headlines"][verdict.outcome]
     return {
         "title": words["title"].format(name),
@@ -273,9 +291,13 @@ def first_page(audit: Audit, coverage: Mapping, made: str) -> dict:
     about = [first["about"].format(audit.files.members.name)]
     if made:
         about.append(first["made"].format(made))
-    if audit.disclosures is not None:
-        sides = audit.disclosures.by_patient.members, audit.disclosures.by_patient.heldout
-        named = first["named"].format(*(number for side in sides for number in (side.hits, side.of)))
+    counts, known = audit.disclosures and audit.disclosures.by_patient, ""
+    if audit.leakage:
+        test, counts = list(audit.leakage.items())[-1]
+        known = WORDING["knowledge"][test.knowledge]
+    if counts:
+        sides = counts.members, counts.heldout
+        named = first["named"].format(*(number for side in sides for number in (side.hits, side.of)), known)
     levels = [
         [first["recipient"].format(words["recipients"][who]), words["severity"][outcome][who]]
         for who in Recipient

@@ -25,7 +25,7 @@ HANDED_OVER = {  # what recipes pass on, besides their own words
     "audit": (
         *("MODEL", "RECORDS", "HOLDOUT", "CANARIES", "BASE", "REFERENCE", "EPSILON", "DELTA"),
         *("SYNTHETIC", "COLUMNS", "PATIENTS", "NOTES", "EFFORT", "OUT", "PDF", "SHOW", "SEED"),
-        *("BUNDLE", "KEY", "LEDGER", "DRY", "FAIL_IF", "JSON"),
+        *("ANSWERS", "BUDGET", "BUNDLE", "KEY", "LEDGER", "DRY", "FAIL_IF", "JSON"),
     ),
     "test": (),
 }

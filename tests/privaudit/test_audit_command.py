@@ -211,7 +211,7 @@ def test_synthetic_texts_are_audited_without_a_model(call, home, monkeypatch, tm
     jsonschema.validate(facts, json.loads((made / "report.schema.json").read_text()))
     assert facts["kind"] == "synthetic" and facts["copies"]["by_patient"]["members"][:2] == [60, 60]
     code, message = call(model="", synthetic="", pdf="no")
-    assert code == 2 and "missing: --model or --synthetic" in message
+    assert code == 2 and "missing: --model, --synthetic or --answers" in message
 
 
 def test_publishing_is_all_or_nothing(tmp_path, monkeypatch):
