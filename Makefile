@@ -12,7 +12,7 @@ GRADER  := $(GRADING)/bin/python
 # the environment ("$$PROFILE"), so that neither make nor the shell runs a part of it. PY, VENV and PYTHON name
 # what is to be run.
 GIVEN := PROFILE JOBS CLUSTER LIMIT PORT EPSILONS SEEDS ARCHS MODEL RECORDS HOLDOUT CANARIES BASE REFERENCE \
-  SYNTHETIC COLUMNS PATIENTS NOTES EFFORT EPSILON DELTA OUT PDF SHOW SEED OPTIONS SOLUTIONS BUNDLE KEY LEDGER DRY \
+  SYNTHETIC ANSWERS BUDGET COLUMNS PATIENTS NOTES EFFORT EPSILON DELTA OUT PDF SHOW SEED OPTIONS SOLUTIONS BUNDLE KEY LEDGER DRY \
   FAIL_IF JSON SUBMITTED
 $(foreach name,$(GIVEN),$(if $(filter undefined,$(origin $(name))),,$(eval override $(name) := $$(value $(name)))))
 export $(GIVEN)
@@ -45,12 +45,12 @@ book: $(STAMP) $(if $(filter real,$(PROFILE)),$(PRETRAINED))  ## run what is out
 serve: $(STAMP)  ## show the built site at http://localhost:8000: [PORT=] [SOLUTIONS=no]
 	@$(START) -m bookmaker serve --profile="$$PROFILE" --solutions="$$SOLUTIONS" --port="$$PORT"
 
-audit: $(STAMP)  ## audit your own model: MODEL=folder (or SYNTHETIC=notes.jsonl) RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [DRY=yes]; RECORDS= of make is --records in its messages; without them, a demonstration
-	@if test -z "$$MODEL$$SYNTHETIC$$RECORDS$$HOLDOUT"; then $(START) -m privaudit.cli demo; fi; \
+audit: $(STAMP)  ## audit your own model: MODEL=folder (or SYNTHETIC=notes.jsonl, or ANSWERS=answers.jsonl) RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [DRY=yes]; RECORDS= of make is --records in its messages; without them, a demonstration
+	@if test -z "$$MODEL$$SYNTHETIC$$ANSWERS$$RECORDS$$HOLDOUT"; then $(START) -m privaudit.cli demo; fi; \
 	$(START) -m privaudit.cli audit --model="$$MODEL" --synthetic="$$SYNTHETIC" --records="$$RECORDS" --holdout="$$HOLDOUT" \
 	  --canaries="$$CANARIES" --base="$$BASE" --reference="$$REFERENCE" --epsilon="$$EPSILON" --delta="$$DELTA" \
 	  --columns="$$COLUMNS" --patients="$$PATIENTS" --notes="$$NOTES" --effort="$$EFFORT" --out="$$OUT" --pdf="$$PDF" --show="$$SHOW" --seed="$$SEED" \
-	  --bundle="$$BUNDLE" --key="$$KEY" --ledger="$$LEDGER" --dry-run="$$DRY" --fail-if="$$FAIL_IF" --json="$$JSON"
+	  --answers="$$ANSWERS" --budget="$$BUDGET" --bundle="$$BUNDLE" --key="$$KEY" --ledger="$$LEDGER" --dry-run="$$DRY" --fail-if="$$FAIL_IF" --json="$$JSON"
 
 sweep: $(STAMP)  ## many runs, one table: EPSILONS="1 8" SEEDS="0 1" [ARCHS="tiny-gpt2 mini-gpt2"] [CLUSTER=]
 	@$(START) -m bookmaker sweep --profile="$$PROFILE" --cores="$$JOBS" --cluster="$$CLUSTER" --limit="$$LIMIT" \
