@@ -11,8 +11,9 @@ from privhelpers.artifacts import to_json, write_atomic
 ABOUT = """Write questions to a model that you can only ask, about equally many patients of both files.
 
 Each line of the new file has an id, a prompt, and how many answers are wanted. Let the model go on with the
-prompt, each time at least as far as your notes go, and write a line {"id": ..., "answer": ...} for each
-answer. Then: privai-leak audit --answers=answers.jsonl, with the same files, columns, budget and seed.
+prompt, at least as far as your notes go: take its most probable text (temperature 0) if one answer is wanted,
+and samples if more are. Write a line {"id": ..., "answer": ...} for each answer. Then: privai-leak audit
+--answers=answers.jsonl, with the same files, columns, budget and seed.
 
 The prompts contain parts of the notes: send them only to those who may have the records. If a model is
 trained on them, its held-out records are spoiled."""
