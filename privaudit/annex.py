@@ -55,9 +55,9 @@ def _fact(values: Mapping, path: str) -> object:
 def _counted(facts: Mapping) -> dict:
     """Return counts, comparisons, and rounded limits that are made from facts."""
     canaries = facts["canaries"] or {}
-    certified = (canaries.get("claim") or {}).get("certified", 0)
+    claim = canaries.get("claim") or {}
     model = facts["model"] or {"files": {}, "reference_files": {}}
-    others = [one for one in (facts["canary_file"], facts["synthetic"]) if one]
+    others = [one for one in (facts["canary_file"], facts["synthetic"], facts["queries"]) if one]
     shares = {name: facts[name]["by_patient"] for name in ("completed", "copies", "named") if facts[name]}
     compared = {
         name: ANNEX["compared"].format(who=facts["who"], **one)
@@ -65,12 +65,14 @@ def _counted(facts: Mapping) -> dict:
     }
     return {
         **compared,
-        "what": "the model" if facts["model"] else "the texts",
+        "what": "the texts" if facts["synthetic"] else "the model",
         "tests": len(facts["tests"]),
         "attacks": len(facts["attacks"]),
         "weakest": format_percent(facts["sensitivity"]["auc"], up=True),
         "hashes": sum(map(len, (facts["data"], others, model["files"], model["reference_files"]))),
         "canaries": canaries.get("inserted", 0) + canaries.get("kept_out", 0),
-        "certified": math.floor(100 * certified) / 100,  # no more than is certified
+        **{  # no more than is certified
+            name: math.floor(100 * claim.get(name, 0)) / 100 for name in ("certified", "certified_gaussian")
+        },
         "notes_each": facts["data"][0]["notes_asked"] / facts["data"][0]["patients_asked"],
     }

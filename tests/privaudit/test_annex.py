@@ -17,19 +17,27 @@ from privaudit.report import report_page
 SAMPLE = Path(__file__).parents[2] / "reference" / "report" / "evidence.zip"
 SCRIPT = "<script>alert(1)</script>{who.__class__}"
 CLAIM = {"epsilon": 4.0, "delta": 1e-5, "most_certifiable": 3.2, "refuted": False, "certified": 1.238}
-CLAIM |= {"confidence": 0.975, "method": "one run"}
-REFUTED = CLAIM | {"certified": 5.2369, "most_certifiable": 6.1, "refuted": True}
+CLAIM |= {"confidence": 0.975, "method": "one run", "refuted_for_any": False}
+CLAIM |= {"certified_gaussian": 2.469, "most_gaussian": 4.1}
+REFUTED = CLAIM | {"certified": 5.2369, "most_certifiable": 6.1, "refuted": True, "refuted_for_any": True}
+GAUSSIAN = CLAIM | {"certified_gaussian": 5.2369, "refuted": True}
+QUERIES = {"file": "answers.jsonl", "sha256": "0" * 64, "wanted": 1000, "given": 990, "leakage": []}
 TEXTS = {"file": "texts.jsonl", "sha256": "0" * 64, "texts": 900, "distinct": 880}
 NOTHING = dict.fromkeys(("canaries", "canary_file", "completed", "named")) | {"risks": {}}
 
 
 @pytest.fixture(scope="module")
 def sample():
-    return json.loads(bundle.unpack(SAMPLE.read_bytes())["report.json"])
+    kept = json.loads(bundle.unpack(SAMPLE.read_bytes())["report.json"])
+    kept["canaries"].setdefault("tiers", [])
+    return {"queries": None, **kept}
 
 
 @pytest.fixture(
-    params=["sample", "claim", "refuted", "no epsilon", "nothing applies", "synthetic", "undecided"]
+    params=[
+        *("sample", "claim", "refuted", "gaussian", "no epsilon", "nothing applies"),
+        *("synthetic", "queries", "undecided"),
+    ]
 )
 def facts(request, sample):
     """Every kind of report: what it lacks, its canaries, its verdict, and texts instead of a model."""
@@ -38,6 +46,8 @@ def facts(request, sample):
         "sample": {},
         "claim": {"canaries": canaries | {"claim": CLAIM}},
         "refuted": {"canaries": canaries | {"claim": REFUTED}},
+        "gaussian": {"canaries": canaries | {"claim": GAUSSIAN}},
+        "queries": {"kind": "queries", "model": None, "queries": QUERIES, **NOTHING},
         "no epsilon": {"canaries": canaries | {"claim": None}},
         "nothing applies": NOTHING,
         "synthetic": {
@@ -112,7 +122,7 @@ def test_an_answer_has_the_figure_of_the_report(sample):
     facts["canaries"]["claim"] = REFUTED
     assert "at least 5.23 (" in answer(facts, epsilon), "no more than is certified"
     facts["canaries"]["claim"] = CLAIM
-    assert "Not refuted" in answer(facts, epsilon) and "at least 1.23," in answer(facts, epsilon)
+    assert "Not refuted" in answer(facts, epsilon) and "at least 2.46," in answer(facts, epsilon)
     facts["canaries"] = None
     assert "without canaries" in answer(facts, epsilon)
 

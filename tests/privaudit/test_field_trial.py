@@ -17,6 +17,8 @@ OURS = {"privaudit", "privhelpers", "bookmaker"}
 def field(monkeypatch):
     """The modules `run` and `texts` of the trial."""
     monkeypatch.syspath_prepend(str(FOLDER))
+    for name in ("run", "texts"):  # another program may have modules of these names
+        monkeypatch.delitem(sys.modules, name, raising=False)
     import run
     import texts
 

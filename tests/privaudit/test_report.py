@@ -147,7 +147,7 @@ def test_a_finding_is_blamed_on_training_only_if_nothing_else_explains_it(audit)
     loud = {"loss": 1e-4, "zlib": 2e-4, "min_k": 0.5, Check.CANARIES: 0.5}
     why = Statement(Cause.WORDS, (88,))
     bound = dataclasses.replace(audit.canaries.claim.lower, epsilon_lower=5.2369)
-    claim = dataclasses.replace(audit.canaries.claim, lower=bound)
+    claim = dataclasses.replace(audit.canaries.claim, lower=bound, gaussian=bound)
     refuted = dataclasses.replace(audit.canaries, claim=claim)
 
     def found(p_values, explanations=(), canaries=None):
