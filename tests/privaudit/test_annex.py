@@ -28,9 +28,7 @@ NOTHING = dict.fromkeys(("canaries", "canary_file", "completed", "named")) | {"r
 
 @pytest.fixture(scope="module")
 def sample():
-    kept = json.loads(bundle.unpack(SAMPLE.read_bytes())["report.json"])
-    kept["canaries"].setdefault("tiers", [])
-    return {"queries": None, **kept}
+    return json.loads(bundle.unpack(SAMPLE.read_bytes())["report.json"])
 
 
 @pytest.fixture(
@@ -112,10 +110,12 @@ def answer(facts: dict, source: str) -> str:
 
 def test_an_answer_has_the_figure_of_the_report(sample):
     facts = copy.deepcopy(sample)
-    assert "48 of 229 trained and 0 of 251 held-out" in answer(facts, "45 CFR 164.514(b)(1)(i)")
+    (hits, asked), control = (facts["named"]["by_patient"][side][:2] for side in ("members", "held_out"))
+    told = f"{hits} of {asked} trained and {control[0]} of {control[1]} held-out"
+    assert hits != 47 and told in answer(facts, "45 CFR 164.514(b)(1)(i)")
     facts["named"]["by_patient"]["members"][0] = 47
-    assert "47 of 229 trained" in answer(facts, "45 CFR 164.514(b)(1)(i)")
-    assert "47 of 229 trained" in answer(facts, "EDPB 28/2024, paras 34, 43")
+    assert f"47 of {asked} trained" in answer(facts, "45 CFR 164.514(b)(1)(i)")
+    assert f"47 of {asked} trained" in answer(facts, "EDPB 28/2024, paras 34, 43")
     facts["sensitivity"]["auc"] = 0.7321
     assert "right in 74 of 100 pairs" in answer(facts, "EDPB 28/2024, para 55"), "a limit is rounded up"
     epsilon = "NIST SP 800-226, Sections 2"
