@@ -1,6 +1,6 @@
 """Canaries before a training: notes of the records' own kind, of which a fair coin plants some.
 
-A canary has the layout of a note: its white space, and those of its words that five patients or more have.
+A canary has the layout of a note: its white space, and its words that five patients or more have.
 All other words become such words, every number an impossible one, and every listed name an invented one. Its
 secret, a number of twelve random digits, is near the beginning, where no length limit cuts it off. It has a
 patient_id of its own, and all its copies have the same.
@@ -193,7 +193,7 @@ class NoteWriter:
 
 
 def _form(word: str) -> str:
-    """Return a word with every digit as 0: an age is shared by those of another age."""
+    """Return a word with every digit as 0: so ages of two digits count as one word."""
     return re.sub(r"\d", "0", word)
 
 

@@ -6,8 +6,8 @@
 
 A case draws owners (`texts.py`), trains a model (`train.py`), and audits it, each in a process of its own on
 one core. Its result, a JSON file, is written to `reference/field/` at once, so a trial that was cut off goes
-on where it stopped. Packages come from PyPI and npm; texts and models lie in `build/field/`, and those of a
-case are deleted when it is done.
+on where it stopped. Packages come from PyPI and npm; texts and models lie in `build/field/`, and a case
+deletes its own when it is done.
 """
 
 import argparse
