@@ -66,8 +66,8 @@ def claims(sentences: Sequence[tuple[str, bool]]) -> Claims:
 
         claims([(f"The baseline recites {told} of {planted} planted secrets.", told > planted / 2)])
 
-    The prose of a chapter describes its default run. In that run a false sentence stops the build; a run of
-    another profile, seed or model shows a cross.
+    The prose of a chapter describes its default run. A false sentence gets a cross; in that run it also
+    makes the build fail at its end.
 
     Args:
         sentences: pairs of a sentence, on one line, and whether this run shows it.

@@ -11,7 +11,7 @@ from typing import Any
 
 import nbformat
 
-from bookmaker.runner import files, kept, profiles, published
+from bookmaker.runner import files, kept, profiles, published, verify
 from bookmaker.runner import plan as planning
 from bookmaker.runner.chain import BASELINE, PRETRAINING, RECORDS, STATISTICS
 from bookmaker.runner.fingerprint import BEST, KEPT_RESULTS, PAGE, PUBLIC, RECORD, commit, machine
@@ -73,7 +73,8 @@ def reference(root: Path, profile: str) -> Path:
 
     Raises:
         InvalidParameter: the profile has no such run.
-        RunFailed: a run is missing or out of date, or its files changed afterwards.
+        RunFailed: a run is missing or out of date, does not show what its page says, or its files changed
+            afterwards.
     """
     loaded = profiles.load(root, profile)
     shown = profiles.load(root, loaded.extends).kept if loaded.extends else ()
@@ -94,6 +95,9 @@ def reference(root: Path, profile: str) -> Path:
             f"{len(late)} of {len(plan)} runs of profile {profile} cannot be kept, {title} among them "
             f"({why}): `make book PROFILE={profile}` makes what is missing"
         )
+    if false := verify.false_claims(root, plan):
+        title, sentences = next(iter(false.items()))
+        raise RunFailed(f"profile {profile}: {title} does not show what its page says: {' '.join(sentences)}")
     runs = Store(root / "runs" / profile / "artifacts", profile)
     manifest = published.described(root, plan)
     trained = {job.rule: kept.settings_of(job.parameters) for job in plan if job.slug in kept.TRAINED}

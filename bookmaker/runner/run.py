@@ -91,11 +91,6 @@ def _attempt(root: Path, job: Job, store: Store, hours: float, kernel: Kernel) -
         cost = _execute(root, job, part, read, hours, kernel)
         executed = notebooks.read(part)
         notebooks.check_complete(executed, job.title)
-        if job.is_default and (crosses := notebooks.crosses(executed)):
-            raise RunFailed(
-                f"this run does not show what the chapter says: {'; '.join(crosses)}. Change the sentence, "
-                "or find out why; a profile of your own (extends: course) marks such a sentence and goes on"
-            )
         notebooks.clean(executed, root)
         lighten(executed)
         artifacts = files.hashes(store.path(job.artifacts), fingerprint.RECORD)

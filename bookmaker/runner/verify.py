@@ -3,7 +3,7 @@
 from contextlib import suppress
 from pathlib import Path
 
-from bookmaker.runner import fingerprint, published
+from bookmaker.runner import fingerprint, notebooks, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
 from privaudit.console import counted
@@ -31,6 +31,16 @@ def damaged(root: Path, plan: list[Job]) -> dict[Path, str]:
         if mark.is_file() and (wrong := published.site_damage(home / name)):
             found[mark] = f"{name}/: {wrong}"
     return found
+
+
+def false_claims(root: Path, plan: list[Job]) -> dict[str, list[str]]:
+    """Return what chapters conclude and their default runs do not show: {title of the run: sentences}.
+
+    Kept runs are left out: they were checked when they were kept.
+    """
+    default = [job for job in plan if job.is_default and not job.kept]
+    found = {job.title: notebooks.crosses(notebooks.read(root / job.notebook)) for job in default}
+    return {title: sentences for title, sentences in found.items() if sentences}
 
 
 def other_versions(root: Path, plan: list[Job]) -> str:

@@ -102,6 +102,23 @@ def test_a_kept_chapter_takes_the_place_of_a_run_and_waits_for_none(book, capsys
     assert not plan.stale(book, job) and "to be made again" in capsys.readouterr().err
 
 
+def test_a_sentence_that_a_default_run_does_not_show_is_named_and_not_kept(book, monkeypatch, capsys):
+    shown, live = jobs(book, "study")[SHADOWS], jobs(book, "course")[SHADOWS]
+    assert verify.false_claims(book, [shown]) == {}
+    monkeypatch.setattr(notebooks, "crosses", lambda executed: ["It leaks no one."])
+    assert verify.false_claims(book, [shown, live]) == {SHADOWS: ["It leaks no one."]}, (
+        "the course shows a kept one"
+    )
+    assert verify.false_claims(book, [jobs(book, "study")["membership_inference_public"]]) == {}
+    with pytest.raises(RunFailed, match="It leaks no one"):
+        keep.reference(book, "study")
+    # The site is made all the same; the command fails at its end.
+    monkeypatch.setattr(build, "chain", lambda *args, **options: 0)
+    monkeypatch.setattr(cli, "repository_root", lambda: book)
+    assert cli.main(["book", "--profile", "study"]) == 1
+    assert f"not shown by {SHADOWS}: It leaks no one." in capsys.readouterr().err
+
+
 def test_other_patients_or_models_run_live(book):
     for name, text in {
         "seeded": "synthetic_records: {seed: 1}",
