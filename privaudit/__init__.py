@@ -1,4 +1,4 @@
-"""Audit a user's model or synthetic texts: score, test, control, conclude, report.
+"""Audit a user's model, its answers, or synthetic texts: score, test, control, conclude, report.
 
 Importing this package does not load torch, so invalid files are refused first.
 
@@ -6,6 +6,17 @@ files = read_files("members.jsonl", "nonmembers.jsonl")       # or BadRecords: f
 audit = run_audit(files, target=open_model("my-model"))       # every probe that applies
 audit.verdict.outcome                                         # "flagged", "undecided", "nothing found"
 page = report_page(report_facts(audit))                       # one page for an officer, then the details
+
+Where it happens, in the order of an audit:
+
+    cli, gate, console, output      the command, its options and exit codes; where it writes
+    rows, records, settings         the files, row by row and as records; the settings
+    loading, model, encode          the model, read once; each note, encoded once
+    subjects, probes/               what is audited, and the tests: one module each
+    audit, verdict                  all of it together, and what it concludes
+    words, report, annex, bundle    the words, the page, the questionnaires, the evidence
+    canaries, kit, planting, reach  canaries before a training
+    prompts, residual, demo         other commands
 """
 
 import importlib
@@ -15,23 +26,27 @@ if TYPE_CHECKING:  # for readers of the source, such as the fingerprint of a run
     from privaudit.audit import Audit, dry_run, run_audit
     from privaudit.encode import Sample, draw_sample
     from privaudit.loading import open_model, untrained
-    from privaudit.membership import BlindBaseline, blind_baselines, text_kernels
     from privaudit.model import Target
-    from privaudit.queries import plan_questions, read_answers
+    from privaudit.probes.answers import read_answers
+    from privaudit.probes.blind import BlindBaseline, blind_baselines, text_kernels
+    from privaudit.probes.questions import plan_questions
     from privaudit.reach import CanaryCheck
-    from privaudit.records import Files, Settings, read_files
+    from privaudit.records import Files, read_files
     from privaudit.report import audit_pictures, report_facts, report_page, report_schema
+    from privaudit.settings import Settings
 
 _MODULES = {  # each is loaded when first used, because some load torch
     "audit": ("Audit", "dry_run", "run_audit"),
     "encode": ("Sample", "draw_sample"),
     "loading": ("open_model", "untrained"),
-    "membership": ("BlindBaseline", "blind_baselines", "text_kernels"),
     "model": ("Target",),
-    "queries": ("plan_questions", "read_answers"),
+    "probes.answers": ("read_answers",),
+    "probes.blind": ("BlindBaseline", "blind_baselines", "text_kernels"),
+    "probes.questions": ("plan_questions",),
     "reach": ("CanaryCheck",),
-    "records": ("Files", "Settings", "read_files"),
+    "records": ("Files", "read_files"),
     "report": ("audit_pictures", "report_facts", "report_page", "report_schema"),
+    "settings": ("Settings",),
 }
 _LATER = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -31,8 +31,8 @@ def run(audit: Callable[..., Path]) -> int:
     Raises:
         RunFailed: a verdict differs from the one that the models were made for.
     """
-    from privaudit.membership import WORDING  # late: these load torch
     from privaudit.verdict import FLAGGED, NOTHING_FOUND
+    from privaudit.words import WORDING  # late: these load torch
 
     words, expected = WORDING["demo"], {"demo": FLAGGED, "demo-control": NOTHING_FOUND}
     files = {"records": EXAMPLE / "members.jsonl", "holdout": EXAMPLE / "nonmembers.jsonl"}

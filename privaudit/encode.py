@@ -24,7 +24,8 @@ from typing import Literal
 import numpy as np
 
 from privaudit.model import MASKED, EncodedTexts, Target
-from privaudit.records import FEWEST_PATIENTS, Files, Note, RecordFile, Settings
+from privaudit.records import FEWEST_PATIENTS, Files, Note, RecordFile
+from privaudit.settings import Settings
 from privhelpers import rng
 from privhelpers.attacks.signals import shared_part
 from privhelpers.errors import BadRecords, UnsupportedModel

@@ -34,8 +34,9 @@ from scipy.optimize import brentq
 
 from privaudit import kit
 from privaudit.kit import Manifest, Refutes, Unit
-from privaudit.records import FEWEST_CANARIES, Canary, Note, RecordFile, Settings
+from privaudit.records import FEWEST_CANARIES, Canary, Note, RecordFile
 from privaudit.rows import RecordRow
+from privaudit.settings import Settings
 from privhelpers import rng, validate
 from privhelpers.artifacts import to_json
 from privhelpers.errors import BadRecords, InvalidParameter

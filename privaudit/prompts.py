@@ -1,4 +1,4 @@
-"""`privai-leak prompts`: write the questions to a model of which one has only an interface; see `queries`."""
+"""`privai-leak prompts`: write the questions to a model of which one has only an interface."""
 
 import argparse
 import functools
@@ -45,13 +45,14 @@ def run(given: argparse.Namespace) -> int:
     Raises:
         PrivHelpersError: an option or a file is refused, and nothing was made.
     """
-    from privaudit import queries  # late: it loads torch
-    from privaudit.records import Settings, read_files
+    from privaudit.probes.questions import plan_questions  # late: it loads torch
+    from privaudit.records import read_files
+    from privaudit.settings import Settings
 
     place = require_new_path("--out", given.out)
     columns = columns_option(given.columns)
     settings = Settings.for_texts(budget=given.budget, seed=given.seed)
-    plan = queries.plan_questions(read_files(given.records, given.holdout, columns=columns), settings)
+    plan = plan_questions(read_files(given.records, given.holdout, columns=columns), settings)
     rows = [{"id": one.id, "prompt": one.prompt, "answers": one.answers} for one in plan.questions]
     write_atomic(place, b"".join(to_json(row, indent=None) for row in rows), new=True)
     members, heldout = plan.asked.sizes

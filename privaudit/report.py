@@ -23,9 +23,10 @@ import privhelpers
 from privaudit.annex import annex
 from privaudit.audit import Audit, Kind
 from privaudit.kit import Manifest
-from privaudit.membership import Attack
-from privaudit.memorization import Claim, PatientShares
-from privaudit.records import Settings
+from privaudit.probes.canaries import Claim
+from privaudit.probes.counts import PatientShares
+from privaudit.probes.membership import Attack
+from privaudit.settings import Settings
 from privaudit.verdict import TestResult
 from privaudit.words import (
     WORDING,
@@ -67,7 +68,11 @@ def _shares(shares: PatientShares) -> dict:
 
 def _attack(attack: Attack) -> dict:
     null = {"untrained": attack.untrained, "untrained_p": attack.untrained_p}
-    return {**_fields(attack, "name", "words", "patient", "note", "p"), "controls": {**null, **attack.nulls}}
+    return {
+        **_fields(attack, "name", "patient", "note", "p"),
+        "words": WORDING["attacks"][attack.name],
+        "controls": {**null, **attack.nulls},
+    }
 
 
 def _fields(source: object, *names: str) -> dict:
@@ -369,7 +374,7 @@ def audit_pictures(audit: Audit) -> dict[str, bytes]:
             reference=0.5,
             controls=[control],
         ),
-        f"Scores of members and held-out patients: {loss.words}.": two_arms(
+        f"Scores of members and held-out patients: {WORDING['attacks'][loss.name]}.": two_arms(
             members,
             heldout,
             xlabel=f"score of a patient ({unit}; further right: more like a member)",

@@ -20,19 +20,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
-from privaudit.membership import (
-    LEAK_CAN_INVERT,
-    Attack,
-    AttackTest,
-    BlindBaseline,
-    Part,
-    broken_controls,
-)
-from privaudit.memorization import CanaryResult, Check, PatientShares
-from privaudit.queries import QueryTest
+from privaudit.probes.blind import BlindBaseline
+from privaudit.probes.canaries import CanaryResult
+from privaudit.probes.counts import Check, PatientShares
+from privaudit.probes.membership import LEAK_CAN_INVERT, Attack, AttackTest, Part, broken_controls
+from privaudit.probes.questions import QueryTest
+from privhelpers import stats
 from privhelpers.stats import adjust
 
 FLAGGED, UNDECIDED, NOTHING_FOUND = "flagged", "undecided", "nothing found"
+POWER = 0.9  # probability of finding the weakest leak that a report states
 _REPEATED = frozenset({Check.COMPLETIONS, Check.COPIES, Check.DISCLOSURES})
 
 TestKey = AttackTest | Check | QueryTest
@@ -243,3 +240,38 @@ def decide(
     if explanations:
         return Verdict(UNDECIDED, explanations, tests, explanations)
     return Verdict(NOTHING_FOUND, (Statement(Reason.NOTHING, (len(tests),)),), tests, ())
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The weakest leak that this many patients would have shown with the stated power.
+
+    Attributes:
+        auc: smallest area under the ROC curve of one attack.
+        tpr: smallest share of members that can be identified at 1% wrong accusations.
+        power: probability with which they would have been found.
+    """
+
+    auc: float
+    tpr: float
+    power: float
+
+
+def sensitivity(members: int, heldout: int, *, tests: int, alpha: float) -> Sensitivity:
+    """Return the weakest leak that an audit of this size would have found.
+
+    Args:
+        members, heldout: patients of each group.
+        tests: number of one-sided tests, which share the error.
+        alpha: error of the whole audit, in (0, 1).
+
+    >>> found = sensitivity(1000, 1000, tests=10, alpha=0.01)
+    >>> round(found.auc, 3), round(found.tpr, 3)
+    (0.556, 0.039)
+    """
+    one_sided = {"power": POWER, "alpha": 2 * alpha / tests}
+    return Sensitivity(
+        stats.detectable_auc(members, heldout, **one_sided),
+        stats.detectable_rate(members, control=0.01, control_units=heldout, **one_sided),
+        POWER,
+    )

@@ -7,11 +7,12 @@ file changes no figure and no verdict.
 import math
 from collections.abc import Mapping
 from enum import StrEnum
+from pathlib import Path
 
 from privaudit.audit import Audit, Kind
-from privaudit.membership import WORDING, AttackName, AttackTest
-from privaudit.memorization import Check
-from privaudit.queries import QueryTest
+from privaudit.probes.counts import Check
+from privaudit.probes.membership import AttackName, AttackTest
+from privaudit.probes.questions import QueryTest
 from privaudit.verdict import (
     FLAGGED,
     NOTHING_FOUND,
@@ -22,9 +23,11 @@ from privaudit.verdict import (
     TestKey,
     clearest,
 )
+from privhelpers.artifacts import parse_yaml
 from privhelpers.attacks.scores import as_plain
 from privhelpers.stats import Interval
 
+WORDING = parse_yaml(Path(__file__).with_name("wording.yml").read_text(encoding="utf-8"))
 # Attacks with a reference model, attacks on synthetic texts and on answers, and risks of written texts.
 _REFERENCE = (AttackName.REFERENCE, AttackName.EZ_MIA, AttackName.WBC)
 _TEXTS = (AttackName.WORDS, AttackName.CLOSEST, AttackName.COVERED)

@@ -18,7 +18,7 @@ import privaudit
 from privaudit import cli
 from privaudit.kit import Unit
 from privaudit.loading import TextTokenizer
-from privaudit.membership import AttackName, AttackTest, Part
+from privaudit.probes.membership import AttackName, AttackTest, Part
 from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, Cause, Reason, Statement
 from privaudit.words import WORDING
 from privhelpers import models, rng, training

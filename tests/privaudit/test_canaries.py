@@ -14,8 +14,8 @@ from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFas
 
 from privaudit import CanaryCheck, Settings, cli, kit, read_files
 from privaudit.kit import Unit
-from privaudit.memorization import audit_canaries
 from privaudit.planting import fewest_canaries, make_canaries, refutes
+from privaudit.probes.canaries import audit_canaries
 from privaudit.reach import Loss, lost_canaries
 from privaudit.records import Canary, read_canaries, read_records
 from privhelpers import rng

@@ -13,8 +13,8 @@ from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadMode
 
 import privaudit
 from privaudit.encode import read_alike
-from privaudit.membership import _reference_scores, membership_scores
 from privaudit.model import CAUSAL, MASKED, Target, _whole_characters
+from privaudit.probes.membership import _reference_scores, membership_scores
 from privaudit.words import _inapplicable
 from privhelpers import models, stats
 from privhelpers.attacks import signals

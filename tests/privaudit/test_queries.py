@@ -13,7 +13,8 @@ import toy_audit as toy
 
 import privaudit
 from privaudit import audit_pictures, cli
-from privaudit.queries import RUN, Knowledge, QueryTest, ladder, leakage, plan_questions, read_answers
+from privaudit.probes.answers import leakage, read_answers
+from privaudit.probes.questions import RUN, Knowledge, QueryTest, ladder, plan_questions
 from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED
 from privhelpers import spelling
 from privhelpers.errors import BadRecords, InvalidParameter

@@ -18,8 +18,8 @@ import privaudit
 from privaudit import audit_pictures
 from privaudit import console as programs
 from privaudit.annex import ANNEX
-from privaudit.audit import _top1
-from privaudit.memorization import Check
+from privaudit.probes.counts import Check
+from privaudit.probes.memorization import guessed
 from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, Cause, Reason, Statement, decide
 from privaudit.words import WORDING, sentence
 from privhelpers.artifacts import to_json
@@ -169,7 +169,7 @@ def test_no_guessed_word_leaves_an_interval(audit):
     """A bootstrap of no hits has no width; of 60 patients without one it is up to 1 - 0.025^(1/60)."""
     for right in (0, 1):
         scored = SimpleNamespace(greedy=[np.full(9, right == 1)] * len(audit.sample.notes))
-        for share in _top1(scored, audit.sample, audit.settings):
+        for share in guessed(scored, audit.sample, audit.settings):
             ends = [0, 1 - 0.025 ** (1 / 60)] if right == 0 else [0.025 ** (1 / 60), 1]
             assert [share.low, share.high] == pytest.approx(ends) and share.estimate == right
     page = words_in(privaudit.report_page(privaudit.report_facts(audit)))

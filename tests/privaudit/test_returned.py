@@ -6,8 +6,8 @@ from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers, 
 from tokenizers import models as token_models
 
 from privaudit.encode import naming_strings, require_text_back
-from privaudit.memorization import openings
 from privaudit.model import Target
+from privaudit.probes.memorization import openings
 from privaudit.records import Note
 from privhelpers.errors import UnsupportedModel
 from privhelpers.text import same_as

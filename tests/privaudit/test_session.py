@@ -22,8 +22,8 @@ from transformers import (
 import privaudit
 from privaudit.encode import _drawn_notes, draw_sample
 from privaudit.loading import TextTokenizer, rng
-from privaudit.membership import AttackTest, Part
-from privaudit.memorization import openings, write_texts
+from privaudit.probes.membership import AttackTest, Part
+from privaudit.probes.memorization import openings, write_texts
 from privaudit.records import FEWEST_PATIENTS, Canary, CanaryFile, Note
 from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, Cause, p_values_by_test
 from privaudit.words import WORDING
@@ -99,7 +99,7 @@ def test_a_reference_of_the_same_tokens_brings_ezmia_and_wbc(home, tok, remember
     for name in ("ez_mia", "wbc"):
         area = by_name[name].untrained.auc
         assert by_name[name].patient.auc.low > 0.6 and area.low <= 0.5 <= area.high, name
-        assert by_name[name].words in str(privaudit.report_facts(audit))
+        assert WORDING["attacks"][name] in str(privaudit.report_facts(audit))
     facts = privaudit.report_facts(audit)
     assert facts["model"]["reference_files"] == dict(reference.files) != dict(opened.files)
     page, weights = privaudit.report_page(facts), reference.files["model.safetensors"]

@@ -16,8 +16,9 @@ import toy_audit as toy
 import privaudit
 from privaudit import audit_pictures
 from privaudit.encode import draw_sample
+from privaudit.probes.likeness import Likeness, near_copies, word_losses
+from privaudit.probes.risks import inferred, linked, singled_out
 from privaudit.records import Canary, CanaryFile, Files, Note, RecordFile, TextFile
-from privaudit.risks import Likeness, inferred, linked, near_copies, singled_out, word_losses
 from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, Cause
 from privaudit.words import WORDING
 from privhelpers.artifacts import to_json

@@ -9,16 +9,10 @@ import toy_audit as toy
 from scipy import sparse
 
 from privaudit import Settings
-from privaudit.membership import (
-    NAMES,
-    AttackName,
-    AttackTest,
-    BlindBaseline,
-    Part,
-    _products,
-    blind_baselines,
-)
-from privaudit.memorization import Check, audit_canaries
+from privaudit.probes.blind import NAMES, BlindBaseline, _products, blind_baselines
+from privaudit.probes.canaries import audit_canaries
+from privaudit.probes.counts import Check
+from privaudit.probes.membership import AttackName, AttackTest, Part
 from privaudit.records import Canary
 from privaudit.verdict import (
     FLAGGED,
@@ -96,8 +90,8 @@ def test_slips_of_the_pen_are_seen_though_no_two_patients_share_one(sides, stray
 
 
 def test_what_differs_late_is_seen_where_not_all_is_read(monkeypatch):
-    monkeypatch.setattr("privaudit.membership._LONGEST", 240)
-    monkeypatch.setattr("privaudit.membership._STRETCH", 40)
+    monkeypatch.setattr("privaudit.probes.blind._LONGEST", 240)
+    monkeypatch.setattr("privaudit.probes.blind._STRETCH", 40)
     early = [people(60, n) + people(60, n + 7) for n in (1, 2)]
     late = [people(60, n, extra) + people(60, n + 7, extra) for n, extra in ((3, ()), (4, ("yew",) * 9))]
     members, heldout = (

@@ -7,10 +7,11 @@ from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, trainer
 from tokenizers import models as token_models
 
 from privaudit.encode import Sample
-from privaudit.membership import _shape, _units, text_kernels
-from privaudit.memorization import disclosures
+from privaudit.probes.blind import _shape, _units, text_kernels
+from privaudit.probes.likeness import Likeness, near_copies, word_losses
+from privaudit.probes.memorization import disclosures
+from privaudit.probes.risks import _guesses, _holders
 from privaudit.records import Note
-from privaudit.risks import Likeness, _guesses, _holders, near_copies, word_losses
 from privhelpers import defenses, spelling
 from privhelpers.attacks import extraction, ranking
 from privhelpers.text import normalize, owners_of_texts

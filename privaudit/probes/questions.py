@@ -1,43 +1,33 @@
-"""A model behind an interface: the questions that it is asked, and what its answers give away.
+"""The questions to a model that one can only ask, about equally many members and held-out patients.
 
 Someone who can only ask knows more or less: nothing, a name, the first words of a note, its first half. For
-each of these, the same questions are written about equally many members and held-out patients, in random
-order, under ids that do not say which side a question is about. Some are asked 10, 100, ... times, because
-each sample of an answer is another chance.
-
-A question gives a patient away if an answer has a string that names the patient and is not in the prompt, or
-a run of ten words that of all notes only this patient's have. The second halves of template notes, and
-numbers that many could have, come back for held-out patients as often.
+each of these, the same questions are written about both sides, in random order, under ids that do not say
+which side a question is about. Some are asked 10, 100, ... times, because each sample of an answer is another
+chance.
 
 The key is not written: the questions depend only on the two files, the budget and the seed, so the audit
 computes them again when the answers come back. A second file could be sent by mistake, or lost.
 
-Sources: Carlini et al. 2021 and 2023 for extraction with more or less of the context; Kaneko et al. 2024
-(SaMIA) for membership by answers alone.
+Source: Carlini et al. 2021 and 2023 for extraction with more or less of the context.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from privaudit.encode import Sample, content_key, draw_sample, naming_strings
-from privaudit.memorization import PatientShares, compare_patients, openings
-from privaudit.records import FEWEST_PATIENTS, Files, Note, Settings
-from privaudit.rows import AnswerRow, name_of, read_rows
+from privaudit.probes.memorization import openings
+from privaudit.records import FEWEST_PATIENTS, Files, Note
+from privaudit.settings import Settings
 from privhelpers import spelling
 from privhelpers.defenses.dedup import shingles
 from privhelpers.errors import BadRecords, InvalidParameter
-from privhelpers.text import found_among, found_in, places
+from privhelpers.text import found_in, places
 
 RUN = 10  # words of a run that gives a note away
 CONTEXT = 8  # words of a note that someone knows who knows its context
-LEAST = 0.5  # share of answers that must come back: with fewer, finding nothing would mean nothing
 _OPENINGS = 11  # common openings of notes, which are asked about nobody
 
 
@@ -159,7 +149,7 @@ def _prompts(note: Note, strings: Sequence[str]) -> dict[Knowledge, tuple[str, s
     return {
         knowledge: (prompt, hidden)
         for knowledge, (prompt, hidden) in made.items()
-        if _runs(hidden) or len(found_in(strings, prompt)) < len(strings)
+        if runs(hidden) or len(found_in(strings, prompt)) < len(strings)
     }
 
 
@@ -241,151 +231,6 @@ def plan_questions(files: Files, settings: Settings) -> Plan:
     return Plan(sorted(questions, key=lambda question: question.id), sample, strings)
 
 
-@dataclass(frozen=True)
-class Answers:
-    """The answers of one file.
-
-    Attributes:
-        plan: the questions.
-        name, sha256: of the file.
-        texts: those to each question, by id, in the order of the file.
-        wanted, given: answers that were wanted, and how many of these are there.
-        left_out: answers beyond those that were wanted.
-    """
-
-    plan: Plan
-    name: str
-    sha256: str
-    texts: Mapping[str, list[str]]
-    wanted: int
-    given: int
-    left_out: int
-
-
-def read_answers(path: str | Path, plan: Plan, columns: Mapping[str, str] | None = None) -> Answers:
-    """Read the answers to the questions of a plan.
-
-    Args:
-        path: JSONL, CSV, or Parquet with `id` and `answer`, in any order, several with one id.
-        plan: of the same records, budget and seed.
-        columns: the file's names of these fields, if they differ.
-
-    Raises:
-        BadRecords: a row is broken or answers no question of the plan, or more than half of the answers are
-            missing. The message names the row.
-    """
-    wanted = {question.id: question.answers for question in plan.questions}
-    sha256, rows = read_rows(path, AnswerRow, columns)
-    texts: dict[str, list[str]] = {}
-    for where, row in rows:
-        if row.id not in wanted:
-            raise BadRecords(
-                f"{where}: its id is of no question about these records; give the files, the budget, and the "
-                "seed with which privai-leak prompts wrote the questions"
-            )
-        texts.setdefault(row.id, []).append(row.answer)
-    kept = {one: some[: wanted[one]] for one, some in texts.items()}
-    total, given = sum(wanted.values()), sum(map(len, kept.values()))
-    if given < LEAST * total:
-        raise BadRecords(
-            f"{name_of(path)}: {given:,} of {total:,} answers are there, and at least half are needed: a "
-            "missing answer counts as one that gives nothing away"
-        )
-    return Answers(plan, name_of(path), sha256, kept, total, given, len(rows) - given)
-
-
-def _runs(text: str) -> frozenset[str]:
+def runs(text: str) -> frozenset[str]:
     """Return the runs of ten words of a text; a shorter text has none."""
     return shingles(text, RUN) if len(spelling.words(text)) >= RUN else frozenset()
-
-
-class _Search:
-    """The strings and runs that some answer has, each with the one patient to whom it belongs."""
-
-    def __init__(self, answers: Answers) -> None:
-        plan = answers.plan
-        self.strings = plan.strings
-        texts = {text for some in answers.texts.values() for text in some}
-        self.runs_of = {text: _runs(text) for text in texts}
-        written = frozenset().union(*self.runs_of.values())
-        owners: dict[str, set[str]] = {}
-        self.people = set(plan.strings)  # of whom something can come back
-        for note in plan.sample.notes:
-            own = _runs(note.text)
-            if own:
-                self.people.add(note.patient)
-            for run in own & written:
-                owners.setdefault(run, set()).add(note.patient)
-        self.owner = {run: next(iter(people)) for run, people in owners.items() if len(people) == 1}
-        named = {value: patient for patient, values in plan.strings.items() for value in values}
-        self.named = {value: named[value] for value in found_among(named, texts)}
-
-    def people_in(self, text: str) -> set[str]:
-        """Return the patients whom an answer gives away, whatever was asked."""
-        strings = found_in(self.named, text)
-        return {self.owner[run] for run in self.runs_of[text] & self.owner.keys()} | {
-            self.named[value] for value in strings
-        }
-
-    def first_hit(self, question: Question, texts: Sequence[str]) -> int | None:
-        """Return the number, from 1, of the first answer that gives away the patient of a question."""
-        own = (_runs(question.hidden) - _runs(question.prompt)) & self.owner.keys()
-        values = self.named.keys() & self.strings.get(question.note.patient, ())
-        values -= set(found_in(values, question.prompt))
-        hits = (own & self.runs_of[text] or found_in(values, text) for text in texts)
-        return next((number for number, hit in enumerate(hits, 1) if hit), None)
-
-
-def leakage(answers: Answers) -> dict[QueryTest, PatientShares]:
-    """Compare how many member and held-out patients the answers give away, for each cell of the table.
-
-    A missing answer counts as one that gives nothing away.
-    """
-    plan, search = answers.plan, _Search(answers)
-    members = {note.patient for note in plan.sample.of(member=True)}
-    first: dict[tuple[Knowledge, str], int] = {}
-    in_turn = [
-        (turn, question.id, text)
-        for question in plan.of(Knowledge.NOTHING)
-        for turn, text in enumerate(answers.texts.get(question.id, ()))
-    ]
-    for number, (_, _, text) in enumerate(sorted(in_turn), 1):
-        for patient in search.people_in(text):
-            first.setdefault((Knowledge.NOTHING, patient), number)
-    for question in filter(lambda question: question.note, plan.questions):
-        hit = search.first_hit(question, answers.texts.get(question.id, ()))
-        if hit:
-            first[question.knowledge, question.note.patient] = hit
-    cells = {}
-    for test in plan.tests:
-        asked = search.people
-        if test.knowledge != Knowledge.NOTHING:
-            asked = {q.note.patient for q in plan.of(test.knowledge) if q.answers >= test.queries}
-        hits = {one for one in asked if first.get((test.knowledge, one), test.queries + 1) <= test.queries}
-        cells[test] = compare_patients(hits, asked, members)
-    return cells
-
-
-def given_back(answers: Answers) -> np.ndarray:
-    """Return the score of each asked note: how many of its hidden words the answers have.
-
-    This is the recall of single words (ROUGE-1), averaged over the answers to a question, minus the mean of
-    all questions of the same knowledge, averaged over the questions about the note.
-
-    Source: Kaneko et al. 2024, section 2.
-    """
-    recalls: dict[Knowledge, dict[tuple[str, int], float]] = {}
-    for question in answers.plan.questions:
-        hidden = Counter(spelling.words(question.hidden))
-        texts = answers.texts.get(question.id, ())
-        if question.note and hidden and texts:
-            bodies = (text.lstrip().removeprefix(question.prompt) for text in texts)
-            shared = [(hidden & Counter(spelling.words(body))).total() for body in bodies]
-            place = question.note.patient, question.note.line
-            recalls.setdefault(question.knowledge, {})[place] = float(np.mean(shared)) / hidden.total()
-    gains: dict[tuple[str, int], list[float]] = {}
-    for of_notes in recalls.values():
-        mean = float(np.mean(list(of_notes.values())))
-        for place, recall in of_notes.items():
-            gains.setdefault(place, []).append(recall - mean)
-    return np.array([np.mean(gains.get((note.patient, note.line), 0.0)) for note in answers.plan.asked.notes])
