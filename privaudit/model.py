@@ -9,7 +9,7 @@ Sources: Salazar et al. 2020, section 2.2, for scores of single tokens under a m
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from privhelpers.text import quoted
 CAUSAL, MASKED = "causal", "masked"
 FOLDS = 7  # one token in seven is masked at a time, close to the 15% of usual training
 _ROWS = 32  # texts of one batch with a small vocabulary
-_ROUNDING = 1e-3  # nats of a token, by which batches of two shapes may differ
+_ROUNDING = 1e-3  # nats of a token, by which two readings of one text may differ
 _CELLS = 2**23  # logits of one batch, 32 MB a tensor, unless one text has more
 
 
@@ -119,7 +119,6 @@ class Target:
         tokenizer: a `loading.TextTokenizer`.
         context: most tokens of a text.
         files: SHA-256 of its files, by name.
-        together: whether texts are scored in padded batches, which `checked` decides.
     """
 
     name: str
@@ -128,7 +127,6 @@ class Target:
     tokenizer: Any
     context: int
     files: Mapping[str, str]
-    together: bool = True
 
     @property
     def is_causal(self) -> bool:
@@ -207,11 +205,7 @@ class Target:
         )
 
     def checked(self) -> "Target":
-        """Check the model; return it set to score texts one by one if its batches change their scores.
-
-        Texts in a batch are padded to one length. Some models read the padding in spite of the attention
-        mask (convolutions, Fourier transforms, attention by hashes), and some compute a short text in
-        another way if a long one is in its batch.
+        """Return the model if it can be audited.
 
         Raises:
             UnsupportedModel: it reads in another direction than its kind; its scores of the same text change;
@@ -219,18 +213,11 @@ class Target:
         """
         require_answers(self.name, self.model, self.kind, self.context)  # on this device, the longest text
         tokens = _plain_tokens(self.model, self.tokenizer)
-        # The longest text that fits into a batch, shorter ones, and many of a few tokens.
-        longest = max(8, min(self.context, _CELLS // (2 * self._cells_of_token)))
-        lengths = [longest, longest // 2, longest // 4, *(6 + n % 7 for n in range(_ROWS - 3))]
-        generator = rng.make(0, "audit/padding")
-        rows = [generator.choice(tokens, n).tolist() for n in lengths if 3 <= n <= longest]
-        asked = [[*range(1, len(row) - 1)] for row in rows]
-        tried = [0, 1, 2, len(rows) - 1]
-        one_by_one = replace(self, together=False)
-        alone, again = (
-            one_by_one._ask([rows[n] for n in tried], [asked[n] for n in tried]) for _ in range(2)
-        )
-        if not _same(alone, again):
+        generator = rng.make(0, "audit/repeated")
+        rows = [generator.choice(tokens, n).tolist() for n in (self.context, 8)]
+        once, again = (self._ask(rows, [range(1, len(row) - 1) for row in rows]) for _ in range(2))
+        differences = [np.abs(a[:, 0] - b[:, 0]).max() for a, b in zip(once, again, strict=True)]
+        if max(differences) > _ROUNDING:  # NaN is refused by `score`
             raise UnsupportedModel(
                 f"{called(self.name)}: gives other scores when the same text is read again, so an audit of "
                 "it cannot be repeated; let its config.json fix what it draws at random"
@@ -238,10 +225,7 @@ class Target:
         require_direction = models.require_causal if self.is_causal else models.require_both_ways
         with typed_answers(self.name):
             require_direction(self.model, self.name, tokens, self.context)
-        if not self.together:
-            return self
-        together = self._ask(rows, asked)
-        return replace(self, together=_same([together[n] for n in tried], alone))
+        return self
 
     @torch.inference_mode()
     def score(
@@ -251,7 +235,7 @@ class Target:
         seed: int = 0,
         what: str | None = None,
     ) -> models.TokenScores:
-        """Score every token of every text, in batches of similar length or one by one: see `checked`.
+        """Score every token of every text.
 
         Args:
             texts: each with a token to score, plain or encoded.
@@ -267,12 +251,6 @@ class Target:
             raise UnsupportedModel(f"{called(self.name)}: gives probabilities that are not numbers")
         return models.token_scores(answers, sum(read.cut), read.bounds)
 
-    @property
-    def _cells_of_token(self) -> int:
-        """Logits a token of a batch, over all passes of a masked model."""
-        width = self.model.get_output_embeddings().weight.shape[0]
-        return width * (FOLDS if self.kind == MASKED else 1)
-
     @torch.inference_mode()
     def _ask(
         self,
@@ -282,32 +260,29 @@ class Target:
         seed: int = 0,
         what: str | None = None,
     ) -> list[np.ndarray]:
-        """Return the answers at the asked positions of each row of tokens, shape [positions, 4] each."""
+        """Return the answers at the asked positions of each row of tokens, shape [positions, 4] each.
+
+        The rows of a batch have one length. Some models read padding in spite of the attention mask
+        (convolutions, Fourier transforms, attention by hashes), and some compute a short text in another way
+        if a long one is in its batch.
+        """
         answers: list = [None] * len(rows)
-        order = sorted(range(len(rows)), key=lambda n: len(rows[n]))
+        width = self.model.get_output_embeddings().weight.shape[0]
         bar = tqdm(total=len(rows), desc=what, unit="note", disable=what is None)
         with bar, typed_answers(self.name):
-            while order:
-                size = max(1, min(_ROWS, _CELLS // (len(rows[order[-1]]) * self._cells_of_token)))
-                size = size if self.together else 1
-                # The longest first, so memory runs out at once or never.
-                chosen, order = order[-size:], order[:-size]
-                batch = models.padded([(rows[n], rows[n]) for n in chosen], self.tokenizer.pad_token_id or 0)
-                ids, mask = (batch[name].to(self.model.device) for name in ("input_ids", "attention_mask"))
+            for chosen in _batches(list(map(len, rows)), _CELLS // width):
+                ids = torch.tensor([rows[n] for n in chosen], device=self.model.device)
                 if self.kind == MASKED:
-                    batch_answers = self._fill_in(ids, mask, [asked[n] for n in chosen], seed)
-                else:  # padding is on the right, so no token sees it
-                    batch_answers = _answers(
-                        self.model(input_ids=ids, use_cache=False).logits[:, :-1], ids[:, 1:]
-                    )
+                    batch_answers = self._fill_in(ids, [asked[n] for n in chosen], seed)
+                else:
+                    logits = self.model(input_ids=ids, use_cache=False).logits
+                    batch_answers = _answers(logits[:, :-1], ids[:, 1:])
                 for number, text in zip(chosen, batch_answers, strict=True):
                     answers[number] = text[: len(asked[number])]
                 bar.update(len(chosen))
         return answers
 
-    def _fill_in(
-        self, ids: torch.Tensor, mask: torch.Tensor, asked: Sequence[Sequence[int]], seed: int
-    ) -> list[np.ndarray]:
+    def _fill_in(self, ids: torch.Tensor, asked: Sequence[Sequence[int]], seed: int) -> list[np.ndarray]:
         """Return the answers of a masked model at the asked positions of each row, group by group."""
         answers = [np.empty((len(places), 4)) for places in asked]
         # A text's groups depend on its length alone, so two models, or two audits, mask the same tokens.
@@ -320,7 +295,7 @@ class Target:
             place = torch.tensor([asked[row][n] for row, n in hidden], device=ids.device)
             shown = ids.clone()
             shown[row, place] = self.tokenizer.mask_token_id
-            logits = self.model(input_ids=shown, attention_mask=mask).logits[row, place]
+            logits = self.model(input_ids=shown, attention_mask=torch.ones_like(ids)).logits[row, place]
             for (text, n), answer in zip(hidden, _answers(logits, ids[row, place]), strict=True):
                 answers[text][n] = answer
         return answers
@@ -351,25 +326,20 @@ class Target:
         given = torch.tensor([ids], device=self.model.device)
         end = self.tokenizer.eos_token_id
         padding = end if end is not None else 0
-        seeded = rng.torch_seeded(rng.derive(seed, f"checkup/write/{opening}"))
-        at_once = [samples] if self.together else [1] * samples
-        drawn: list[list[int]] = []
-        with typed_answers(self.name), seeded:
-            for count in at_once:
-                texts = self.model.generate(
-                    given,
-                    attention_mask=torch.ones_like(given),
-                    do_sample=True,
-                    temperature=0.8,
-                    top_k=50,
-                    top_p=0.95,
-                    max_new_tokens=min(tokens, self.context - len(ids)),
-                    num_return_sequences=count,
-                    eos_token_id=end,
-                    pad_token_id=padding,
-                )
-                drawn += texts[:, len(ids) :].tolist()
-        return self.tokenizer.batch_decode(drawn)
+        with typed_answers(self.name), rng.torch_seeded(rng.derive(seed, f"checkup/write/{opening}")):
+            texts = self.model.generate(
+                given,
+                attention_mask=torch.ones_like(given),
+                do_sample=True,
+                temperature=0.8,
+                top_k=50,
+                top_p=0.95,
+                max_new_tokens=min(tokens, self.context - len(ids)),
+                num_return_sequences=samples,
+                eos_token_id=end,
+                pad_token_id=padding,
+            )
+        return self.tokenizer.batch_decode(texts[:, len(ids) :].tolist())
 
 
 def _whole_characters(asked: Sequence[int], ends: Sequence[int], context: int) -> list[int]:
@@ -388,10 +358,20 @@ def _whole_characters(asked: Sequence[int], ends: Sequence[int], context: int) -
     return [place for place in read if ends[place] != cut or cut < 0] or read
 
 
-def _same(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
-    """Return whether two readings of the same texts agree, up to rounding."""
-    pairs = zip(some, others, strict=True)
-    return all(np.allclose(a[:, 0], b[:, 0], rtol=0, atol=_ROUNDING, equal_nan=True) for a, b in pairs)
+def _batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
+    """Yield the numbers of rows of one length, the longest first, so memory runs out at once or never.
+
+    Args:
+        lengths: of the rows.
+        tokens: most of a batch, unless one row has more.
+    """
+    by_length: dict[int, list[int]] = {}
+    for number, length in enumerate(lengths):
+        by_length.setdefault(length, []).append(number)
+    for length in sorted(by_length, reverse=True):
+        size = max(1, min(_ROWS, tokens // max(1, length)))
+        for first in range(0, len(by_length[length]), size):
+            yield by_length[length][first : first + size]
 
 
 def _answers(logits: torch.Tensor, targets: torch.Tensor) -> np.ndarray:

@@ -12,8 +12,7 @@ from nights import sampled
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, PreTrainedTokenizerFast
 
 import privaudit
-from privaudit.loading import _kind, context_of, untrained
-from privaudit.model import Target
+from privaudit.loading import _kind, context_of
 from privhelpers import models
 from privhelpers.errors import UnsupportedModel
 
@@ -99,7 +98,6 @@ def test_a_model_that_reads_both_ways_is_not_taken_as_causal(name):
         target_of(family(name, "causal"), "causal").checked()
     net = family(name, "causal", is_decoder=True)
     target = target_of(net, "causal").checked()
-    assert target.together
     same(target)
     pairs = [f"{a} {b}" for a, b in itertools.product(range(40), repeat=2)]
     total = np.exp([log_p.sum() for log_p in target.score(pairs).log_p]).sum()
@@ -131,22 +129,15 @@ def test_models_of_the_library_are_taken_as_what_they_are(name):
     kind, options = LIBRARY[name]
     masked = kind.endswith("MaskedLM")
     net = architectures.build(kind, options, torch.float32)
-    target = target_of(net, "masked" if masked else "causal").checked()
-    assert target.together
-    same(target)
+    same(target_of(net, "masked" if masked else "causal").checked())
 
 
 PADDED = ["convbert", "fnet", "mobilebert", "nystromformer", "yoso"]
 
 
 @pytest.mark.parametrize("name", sampled(PADDED, ["convbert"]))
-def test_a_masked_model_that_reads_padding_is_asked_one_text_at_a_time(name):
-    target = target_of(family(name, "masked"), "masked")
-    with pytest.raises(AssertionError):
-        same(target)
-    checked = target.checked()
-    assert not checked.together and not untrained(checked, seed=0).together
-    same(checked)
+def test_a_masked_model_that_would_read_padding_gets_none(name):
+    same(target_of(family(name, "masked"), "masked").checked())
 
 
 SCALED = {"short_factor": [1.0] * 4, "long_factor": [9.0] * 4, "rope_type": "longrope"}
@@ -154,14 +145,9 @@ SCALED |= {"rope_theta": 10000.0}
 LIMITS = {"original_max_position_embeddings": 16, "max_position_embeddings": 64}
 
 
-def test_a_model_that_reads_long_texts_by_other_positions_is_asked_one_text_at_a_time():
+def test_a_model_that_reads_long_texts_by_other_positions_reads_short_ones_among_themselves():
     net = family("phi3", "causal", num_key_value_heads=2, rope_parameters=SCALED, **LIMITS)
-    target = target_of(net, "causal")
-    with pytest.raises(AssertionError):
-        same(target)
-    checked = target.checked()
-    assert not checked.together
-    same(checked)
+    same(target_of(net, "causal").checked())
 
 
 def small():
@@ -198,20 +184,6 @@ def ahead(reach, beyond):
 def test_a_model_that_looks_ahead_far_or_in_long_texts_only_is_not_causal(monkeypatch, reach, beyond):
     with pytest.raises(UnsupportedModel, match="is not causal"):
         changed(monkeypatch, ahead(reach, beyond)).checked()
-
-
-@pytest.mark.parametrize("rows", [1, 4, 20])
-def test_a_model_that_mixes_the_rows_of_a_batch_is_asked_one_text_at_a_time(monkeypatch, rows):
-    def mixed(logits, _):
-        return logits + (0.2 * logits.mean(0) if len(logits) > rows else 0)
-
-    target = changed(monkeypatch, mixed)
-    checked = target.checked()
-    assert not checked.together
-    same(checked, [SHORT, LONG, *[OTHER] * rows])
-    monkeypatch.setattr(checked.tokenizer, "batch_decode", lambda rows: rows, raising=False)
-    monkeypatch.setattr(Target, "_given", lambda *_: [2, 7])
-    assert len(checked.write("", samples=3, tokens=4, seed=0)) == 3
 
 
 def test_a_model_that_says_something_else_each_time_is_refused(monkeypatch):
