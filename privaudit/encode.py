@@ -9,8 +9,7 @@ them, a byte-level tokenizer gives them different tokens, and a model that was t
 little of the other. So the notes are read in the form that the model predicts best.
 
 What a tokenizer loses of a text, a model can neither know nor write. An audit would not find it, whatever the
-model was trained on, so it reports the loss first. Two models are compared on the part of each text that both
-read.
+model was trained on, so it reports the loss first.
 """
 
 import hashlib
@@ -23,16 +22,18 @@ from typing import Literal
 
 import numpy as np
 
-from privaudit.model import MASKED, EncodedTexts, Target
+from privaudit.model import EncodedTexts, Target
 from privaudit.records import FEWEST_PATIENTS, Files, Note, RecordFile
 from privaudit.settings import Settings
 from privhelpers import rng
-from privhelpers.attacks.signals import shared_part
 from privhelpers.errors import BadRecords, UnsupportedModel
-from privhelpers.models import TokenScores
 from privhelpers.models._folder import called
 from privhelpers.spelling import words
 from privhelpers.text import found_in, normalize, same_as
+
+Form = Literal["NFC", "NFD"]
+FORMS: tuple[Form, ...] = ("NFC", "NFD")
+_TRIED = 100  # notes that are read in several ways, to choose one
 
 
 @dataclass(frozen=True)
@@ -135,59 +136,6 @@ def draw_sample(files: Files, models: Sequence[Target], settings: Settings) -> S
     return sample
 
 
-def read_alike(
-    models: tuple[Target, Target],
-    scored: tuple[TokenScores, TokenScores],
-    texts: Sequence[str],
-    encoded: tuple[EncodedTexts, EncodedTexts],
-    *,
-    seed: int,
-) -> tuple[TokenScores, TokenScores]:
-    """Return the scores of two models on the part of each text that both read.
-
-    A causal model does not see what follows a token, so nothing changes. A masked model does, and gains from
-    what it reads beyond the other: it scores the shared part again, without the rest.
-
-    Args:
-        models: the audited model and its reference.
-        scored: the tokens of the texts by each, as far as it reads.
-        texts: what was scored.
-        encoded: the texts as each model reads them.
-        seed: of the groups in which tokens are masked.
-    """
-    parts = [
-        shared_part(*(one.bounds_of(number, text) for one in scored)) for number, text in enumerate(texts)
-    ]
-    alike = []
-    for place, (model, whole) in enumerate(zip(models, scored, strict=True)):
-        ends = [
-            len(row) if part is None else part[place].stop
-            for row, part in zip(whole.log_p, parts, strict=True)
-        ]
-        longer = np.flatnonzero(ends < whole.tokens)
-        if model.kind == MASKED and longer.size:
-            shorter = encoded[place].take(longer).head([ends[n] for n in longer])
-            again = model.score(shorter, seed=seed)
-            whole = _replaced(whole, again, longer)
-        alike.append(whole)
-    return alike[0], alike[1]
-
-
-def _replaced(whole: TokenScores, again: TokenScores, places: Sequence[int]) -> TokenScores:
-    """Return scores with those of some texts replaced."""
-    fields = {}
-    for name in ("log_p", "mean", "deviation", "greedy", "bounds"):
-        fields[name] = list(getattr(whole, name))
-        for place, values in zip(places, getattr(again, name), strict=True):
-            fields[name][place] = values
-    return TokenScores(truncated=whole.truncated, **fields)
-
-
-Form = Literal["NFC", "NFD"]
-FORMS: tuple[Form, ...] = ("NFC", "NFD")
-_SPELLED = 100  # notes with such a letter that are tried
-
-
 def rewrite(texts: Sequence[str], form: Form | None) -> list[str]:
     """Return texts in a normal form; unchanged if it is None."""
     return [unicodedata.normalize(form, text) for text in texts] if form else list(texts)
@@ -208,7 +156,7 @@ def form_the_model_knows(target: Target, sample: Sample, *, seed: int) -> Form |
         for n, text in enumerate(sample.texts)
         if len({text, *(rewrite([text], form)[0] for form in FORMS)}) > 1
     ]
-    numbers = numbers[:: max(1, len(numbers) // _SPELLED)]
+    numbers = numbers[:: max(1, len(numbers) // _TRIED)]
     if not numbers:
         return None
     texts = [sample.notes[n].text for n in numbers]
@@ -277,20 +225,6 @@ def _length(value: str) -> int:
 LEAST = 0.5  # share of words that must return: with fewer, finding nothing would mean nothing
 MOST_LOST = 0.05  # a smaller share is not reported
 _RETURNED = 200  # notes
-_TOKENS = 4  # of one character: bytes of UTF-8
-_PART_OF_WORD = re.compile(r"\s\S*$")  # at the end of a text that was cut
-
-
-def _there_and_back(
-    target: Target, texts: Sequence[str], encoded: EncodedTexts
-) -> tuple[list[str], list[str]]:
-    """Return the part of some texts that a model reads, and the same decoded from its tokens."""
-    read, back = list(texts), target.give_back(encoded)
-    long = [n for n, cut in enumerate(encoded.cut) if cut]
-    starts = [_PART_OF_WORD.sub("", texts[n][: max(1, target.context // _TOKENS)]) for n in long]
-    for n, start, returned in zip(long, starts, target.give_back(target.encode(starts)), strict=True):
-        read[n], back[n] = start, returned
-    return read, back
 
 
 def require_text_back(target: Target, notes: Sequence[Note], encoded: EncodedTexts) -> str:
@@ -308,9 +242,10 @@ def require_text_back(target: Target, notes: Sequence[Note], encoded: EncodedTex
     Raises:
         UnsupportedModel: more than half of the words are lost.
     """
-    numbers = range(0, len(notes), max(1, -(-len(notes) // _RETURNED)))
-    asked = [notes[n] for n in numbers]
-    read, back = _there_and_back(target, [note.text for note in asked], encoded.take(numbers))
+    ends = [int(bounds[-1]) for bounds in encoded.bounds]  # -1: cut at an unknown place
+    numbers = [n for n in range(0, len(notes), max(1, -(-len(notes) // _RETURNED))) if ends[n] >= 0]
+    asked, back = [notes[n] for n in numbers], target.give_back(encoded.take(numbers))
+    read = [notes[n].text[: ends[n]] for n in numbers]
     counts = {"words of the records": _words_kept(read, back)}
     if target.is_causal:
         counts["strings that name a patient"] = _strings_kept(asked, read, back)

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import psutil
 import torch
 from safetensors.torch import load_file
@@ -155,8 +154,7 @@ class TextTokenizer:
             if fast:
                 rows["ends"] += [[end for _, end in offsets] for offsets in read["offset_mapping"]]
             else:
-                marks = read["special_tokens_mask"]
-                rows["ends"] += [self._ends(*one) for one in zip(some, marks, strict=True)]
+                rows["ends"] += [[-1] * len(ids) for ids in read["input_ids"]]
         highest = max((max(ids) for ids in rows["input_ids"] if ids), default=0)
         if highest >= self._width:
             raise UnsupportedModel(
@@ -168,27 +166,6 @@ class TextTokenizer:
     def batch_decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each row of tokens, without special tokens."""
         return self._tokenizer.batch_decode(rows, skip_special_tokens=True)
-
-    def _ends(self, text: str, special: Sequence[int]) -> list[int]:
-        """Return the ends of the tokens at which the context can end, and -1 for the others.
-
-        The model may prepend a token to the text, so there are two candidates.
-        """
-        ends = [-1] * len(special)
-        if len(special) > self.context >= 2:
-            leading = int(np.cumprod(special).sum())
-            for last in (self.context - 2, self.context - 1):
-                ends[last] = self._end_of(text, last + 1 - leading)
-        return ends
-
-    def _end_of(self, text: str, count: int) -> int:
-        """Return how many characters the first `count` tokens of a text cover, by bisection."""
-        low, high = 0, len(text)
-        while low < high:
-            middle = (low + high + 1) // 2
-            size = len(self._tokenizer(text[:middle], add_special_tokens=False, verbose=False)["input_ids"])
-            low, high = (middle, high) if size <= count else (low, middle - 1)
-        return low
 
 
 def _kind(folder: Path, config: dict) -> str:

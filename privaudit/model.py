@@ -55,22 +55,6 @@ def _plain_tokens(model: PreTrainedModel, tokenizer: Any) -> list[int]:
     return [*({*range(len(tokenizer))} - special - {getattr(model.config, "pad_token_id", None)})] or [0]
 
 
-def require_answers(name: str, model: PreTrainedModel, kind: str, length: int) -> None:
-    """Refuse a model that fails at a text of `length` tokens or at short ones.
-
-    Raises:
-        UnsupportedModel: its code raises an error.
-    """
-    ids = torch.full((1, length), int(getattr(model.config, "pad_token_id", None) == 0), device=model.device)
-    with torch.inference_mode(), typed_answers(name):
-        for count in (length, 8, 7):  # some divide a text into pieces of equal length
-            mask = {"attention_mask": torch.ones_like(ids[:, :count])}
-            model(input_ids=ids[:, :count], **mask if kind == MASKED else {"use_cache": False}).logits[0, -1]
-        if kind == CAUSAL:
-            start, ends = ids[:, :1], {"eos_token_id": None, "pad_token_id": 0}
-            model.generate(start, attention_mask=torch.ones_like(start), max_new_tokens=2, **ends)
-
-
 @dataclass(frozen=True)
 class EncodedTexts:
     """Encoded texts; each list has one entry a text.
@@ -96,16 +80,6 @@ class EncodedTexts:
         """Return some of the texts, by their numbers."""
         lists = self.ids, self.asked, self.bounds, self.cut
         return EncodedTexts(*([rows[n] for n in texts] for rows in lists))
-
-    def head(self, counts: Sequence[int]) -> "EncodedTexts":
-        """Return each text cut after its first `counts` scored tokens, 1 or more."""
-        asked = [places[:count] for places, count in zip(self.asked, counts, strict=True)]
-        return EncodedTexts(
-            [row[: places[-1] + 1] for row, places in zip(self.ids, asked, strict=True)],
-            asked,
-            [row[: count + 1] for row, count in zip(self.bounds, counts, strict=True)],
-            self.cut,
-        )
 
 
 @dataclass(frozen=True)
@@ -211,10 +185,10 @@ class Target:
             UnsupportedModel: it reads in another direction than its kind; its scores of the same text change;
                 or it fails.
         """
-        require_answers(self.name, self.model, self.kind, self.context)  # on this device, the longest text
         tokens = _plain_tokens(self.model, self.tokenizer)
         generator = rng.make(0, "audit/repeated")
-        rows = [generator.choice(tokens, n).tolist() for n in (self.context, 8)]
+        # On this device, the longest text; some models divide a text into pieces of equal length.
+        rows = [generator.choice(tokens, n).tolist() for n in (self.context, 8, 7)]
         once, again = (self._ask(rows, [range(1, len(row) - 1) for row in rows]) for _ in range(2))
         differences = [np.abs(a[:, 0] - b[:, 0]).max() for a, b in zip(once, again, strict=True)]
         if max(differences) > _ROUNDING:  # NaN is refused by `score`
@@ -225,6 +199,8 @@ class Target:
         require_direction = models.require_causal if self.is_causal else models.require_both_ways
         with typed_answers(self.name):
             require_direction(self.model, self.name, tokens, self.context)
+        if self.is_causal:
+            self._go_on(tokens[:1], samples=1, tokens=2)
         return self
 
     @torch.inference_mode()
@@ -309,7 +285,6 @@ class Target:
         """Return whether an opening has a token, and leaves room for another."""
         return 0 < len(self._given(opening)) < self.context
 
-    @torch.inference_mode()
     def write(self, opening: str, *, samples: int, tokens: int, seed: int) -> list[str]:
         """Return what a causal model writes after an opening, the opening left out.
 
@@ -322,11 +297,17 @@ class Target:
         Raises:
             UnsupportedModel: the model fails, or gives NaN or infinity.
         """
-        ids = self._given(opening)
+        with rng.torch_seeded(rng.derive(seed, f"checkup/write/{opening}")):
+            return self.tokenizer.batch_decode(
+                self._go_on(self._given(opening), samples=samples, tokens=tokens)
+            )
+
+    @torch.inference_mode()
+    def _go_on(self, ids: Sequence[int], *, samples: int, tokens: int) -> list[list[int]]:
+        """Return the tokens that a causal model samples after some others."""
         given = torch.tensor([ids], device=self.model.device)
         end = self.tokenizer.eos_token_id
-        padding = end if end is not None else 0
-        with typed_answers(self.name), rng.torch_seeded(rng.derive(seed, f"checkup/write/{opening}")):
+        with typed_answers(self.name):
             texts = self.model.generate(
                 given,
                 attention_mask=torch.ones_like(given),
@@ -337,9 +318,9 @@ class Target:
                 max_new_tokens=min(tokens, self.context - len(ids)),
                 num_return_sequences=samples,
                 eos_token_id=end,
-                pad_token_id=padding,
+                pad_token_id=0 if end is None else end,
             )
-        return self.tokenizer.batch_decode(texts[:, len(ids) :].tolist())
+        return texts[:, len(ids) :].tolist()
 
 
 def _whole_characters(asked: Sequence[int], ends: Sequence[int], context: int) -> list[int]:

@@ -15,7 +15,6 @@ from privaudit.encode import (
     draw_sample,
     form_the_model_knows,
     in_form,
-    read_alike,
     require_text_back,
     rewrite,
 )
@@ -109,13 +108,8 @@ class ModelProbes:
 
         def scores_of(model: Target, tokens: TokenScores) -> dict[str, np.ndarray]:
             lower_case = ask(model, lower, "in lower case") if lower else None
-            against, known = None, other
-            if reference is not None:
-                against, known = read_alike(
-                    (model, reference), (tokens, other), sample.texts, (own, others), seed=seed
-                )
             return membership.membership_scores(
-                tokens, sample.texts, lower=lower_case, reference=known, against=against, same_tokens=same
+                tokens, sample.texts, lower=lower_case, reference=other, same_tokens=same
             )
 
         self.scored, self.other = ask(target, own, "reading"), other
@@ -157,8 +151,7 @@ class ModelProbes:
         scores = -scored[0].losses
         if self.reference is None:
             return scores
-        against, other = read_alike(self.models, tuple(scored), texts, encoded, seed=seed)
-        found = membership.membership_scores(scored[0], texts, reference=other, against=against)
+        found = membership.membership_scores(scored[0], texts, reference=scored[1])
         return found.get(AttackName.REFERENCE, scores)
 
     def reference_p(self) -> float | None:

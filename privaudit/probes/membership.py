@@ -89,7 +89,6 @@ def membership_scores(
     *,
     lower: TokenScores | None = None,
     reference: TokenScores | None = None,
-    against: TokenScores | None = None,
     same_tokens: bool = False,
 ) -> dict[str, np.ndarray]:
     """Return the score of each text under each attack that applies.
@@ -99,8 +98,6 @@ def membership_scores(
         texts: what was scored.
         lower: of the texts in lower case, by the same model.
         reference: of the texts by another model, with perhaps other tokens and a shorter context.
-        against: of the texts by the audited model, limited to what the reference reads
-            (`encode.read_alike`); by default `scored`.
         same_tokens: whether the reference has the same tokens, as EZ-MIA and WBC need.
 
     Source: see `attacks.signals`.
@@ -108,13 +105,12 @@ def membership_scores(
     lower_loss = None if lower is None else signals.lower_case_loss(scored, lower, texts)
     scores = signals.scores(signals.from_tokens(scored, texts, lower_loss=lower_loss))
     if reference is not None:
-        against = against or scored
         if same_tokens:
-            counts = np.minimum(against.tokens, reference.tokens)
-            measured = signals.from_tokens(against.head(counts), texts)
+            counts = np.minimum(scored.tokens, reference.tokens)
+            measured = signals.from_tokens(scored.head(counts), texts)
             moved = signals.scores(measured, reference_log_p=reference.head(counts).log_p)
             scores |= {name: moved[name] for name in (AttackName.EZ_MIA, AttackName.WBC)}
-        scores[AttackName.REFERENCE] = _reference_scores(against, reference, texts)
+        scores[AttackName.REFERENCE] = _reference_scores(scored, reference, texts)
     return drop_constant_scores(scores)
 
 

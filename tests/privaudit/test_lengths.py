@@ -12,7 +12,6 @@ from tokenizers import models as token_models
 from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import privaudit
-from privaudit.encode import read_alike
 from privaudit.model import CAUSAL, MASKED, Target, _whole_characters
 from privaudit.probes.membership import _reference_scores, membership_scores
 from privaudit.words import _inapplicable
@@ -258,20 +257,13 @@ def test_an_opened_model_says_which_part_it_read(opened, name):
         assert again.tokens[0] == scored.tokens[number] and again.part_read(0, part) == part
 
 
-@pytest.mark.parametrize(
-    "pair", [("wide", "narrow"), ("narrow", "wide"), ("masked", "short"), ("short", "masked")]
-)
+@pytest.mark.parametrize("pair", [("wide", "narrow"), ("narrow", "wide")])
 def test_a_model_and_itself_with_another_context_differ_in_nothing(opened, pair):
     one, other = (opened[name] for name in pair)
     scored = tuple(model.score(TEXTS, seed=0) for model in (one, other))
     assert scored[0].truncated != scored[1].truncated
-    encoded = one.encode(TEXTS), other.encode(TEXTS)
-    against, known = read_alike((one, other), scored, TEXTS, encoded, seed=0)
-    assert one.reads_as(other, *encoded)
-    assert _reference_scores(against, known, TEXTS) == pytest.approx(np.zeros(len(TEXTS)), abs=1e-5)
-    if "masked" in pair:
-        unequal = _reference_scores(*scored, TEXTS)
-        assert np.abs(unequal).max() > 1e-4, "what one reads further tells it what comes before"
+    assert one.reads_as(other, one.encode(TEXTS), other.encode(TEXTS))
+    assert _reference_scores(*scored, TEXTS) == pytest.approx(np.zeros(len(TEXTS)), abs=1e-5)
 
 
 # Of bytes: the shorter contexts end within a letter, a character of three bytes or a face of four.
@@ -337,26 +329,7 @@ def test_an_audit_with_the_same_model_of_another_context_finds_no_length(opened,
     assert len(_inapplicable(audit)) >= 3
 
 
-class Slow:
-    """A tokenizer of words that does not say where they end."""
-
-    is_fast = False
-    bos_token_id = eos_token_id = pad_token_id = mask_token_id = None
-
-    def __len__(self):
-        return 9
-
-    def __call__(self, texts, **_):
-        if isinstance(texts, str):
-            return {name: rows[0] for name, rows in self([texts]).items()}
-        rows = [[7] * len(text.split()) for text in texts]
-        return {"input_ids": rows, "special_tokens_mask": [[0] * len(row) for row in rows]}
-
-
-def test_a_tokenizer_that_does_not_say_where_tokens_end_is_asked_by_bisection():
-    text = " ".join(["word"] * 30)
-    ends = toy.wrapped(Slow(), 10)([text, "two words"], add_special_tokens=False)["ends"]
-    assert ends[0][:10] == [-1] * 8 + [45, 50] and ends[1] == [-1, -1]  # blanks before the next word are read
+def test_an_end_of_a_token_that_is_not_known_is_only_that_of_the_whole_text():
     it = Target("it", CAUSAL, None, None, 10, {})
     assert it._bounds("two words", [0, -1, -1], [1, 2], [1, 2]).tolist() == [0, -1, 9]
     assert it._bounds("two words", [0, -1, -1], [1, 2], [1]).tolist() == [0, -1]
