@@ -34,6 +34,7 @@ from privhelpers.text import found_in, normalize, same_as
 Form = Literal["NFC", "NFD"]
 FORMS: tuple[Form, ...] = ("NFC", "NFD")
 _TRIED = 100  # notes that are read in several ways, to choose one
+_GAIN = 0.01  # nats a token: an untrained model gains less, as from any change of position
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,35 @@ def draw_sample(files: Files, models: Sequence[Target], settings: Settings) -> S
                 f"{file.name}: the tokenizer turns the notes of too many patients into no tokens"
             )
     return sample
+
+
+def read_as_trained(
+    models: Sequence[Target], sample: Sample, *, seed: int
+) -> tuple[tuple[Target, ...], Sample]:
+    """Return causal models and a sample without start tokens if the first model predicts it better so.
+
+    Some trainings put the tokenizer's start token before each text. Others use what the tokenizer gives,
+    which for GPT-2 has none: after a token that it never saw there, a model knows less of a text. Both sides
+    are read together, so the choice does not depend on membership. The first token, which nothing predicts
+    without a start, does not count.
+
+    Args:
+        models: the audited one first.
+        sample: drawn for these models.
+        seed: of the groups in which tokens are masked.
+    """
+    begins = [model.is_causal and model.start is not None for model in models]
+    pairs = zip(sample.encoded, begins, strict=True)
+    alone = tuple(one.without_start() if start else one for one, start in pairs)
+    if not begins[0] or not all(one.readable.all() for one in alone):
+        return tuple(models), sample
+    few = range(0, len(sample.notes), max(1, len(sample.notes) // _TRIED))
+    after, without = (models[0].score(one[0].take(few), seed=seed).log_p for one in (sample.encoded, alone))
+    gain = np.mean(np.concatenate(without)) - np.mean(np.concatenate([one[1:] for one in after]))
+    if gain < _GAIN:
+        return tuple(models), sample
+    changed = tuple(replace(model, starts=not start) for model, start in zip(models, begins, strict=True))
+    return changed, replace(sample, encoded=alone)
 
 
 def rewrite(texts: Sequence[str], form: Form | None) -> list[str]:

@@ -76,6 +76,12 @@ class EncodedTexts:
         """Which texts have a token to score, shape [texts]."""
         return np.array([bool(places) for places in self.asked])
 
+    def without_start(self) -> "EncodedTexts":
+        """Return texts that begin with a start token without it; nothing predicts their first token then."""
+        asked = [[place - 1 for place in places[1:]] for places in self.asked]
+        rows, bounds = ([one[1:] for one in field] for field in (self.ids, self.bounds))
+        return EncodedTexts(rows, asked, bounds, self.cut)
+
     def take(self, texts: Sequence[int]) -> "EncodedTexts":
         """Return some of the texts, by their numbers."""
         lists = self.ids, self.asked, self.bounds, self.cut
@@ -93,6 +99,8 @@ class Target:
         tokenizer: a `loading.TextTokenizer`.
         context: most tokens of a text.
         files: SHA-256 of its files, by name.
+        starts: whether a causal model reads a text after the tokenizer's start token; see
+            `encode.read_as_trained`.
     """
 
     name: str
@@ -101,6 +109,7 @@ class Target:
     tokenizer: Any
     context: int
     files: Mapping[str, str]
+    starts: bool = True
 
     @property
     def is_causal(self) -> bool:
@@ -113,31 +122,38 @@ class Target:
         return sum(p.numel() for p in self.model.parameters())
 
     @property
-    def start(self) -> int | None:
-        """The token that a text starts with, if the tokenizer has one."""
+    def start_token(self) -> int | None:
+        """The token that can begin a text, if the tokenizer has one."""
         token_ids = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
         return next((token for token in token_ids if token is not None), None)
+
+    @property
+    def start(self) -> int | None:
+        """The token after which a causal model reads a text, or None."""
+        return self.start_token if self.starts else None
 
     def encode(self, texts: Sequence[str]) -> EncodedTexts:
         """Return the token ids of texts, and the positions to score."""
         if self.kind == MASKED:
             encoded = self.tokenizer(texts)
             ids, special, ends = encoded["input_ids"], encoded["special_tokens_mask"], encoded["ends"]
-            if not any(map(any, special)) and self.start is not None:  # a tokenizer without a template
-                ids = [[self.start, *row, self.start] for row in ids]
+            end = self.start_token
+            if not any(map(any, special)) and end is not None:  # a tokenizer without a template
+                ids = [[end, *row, end] for row in ids]
                 special = [[1, *row, 1] for row in special]
                 ends = [[-1, *row, -1] for row in ends]
             asked = [[n for n, flag in enumerate(row) if not flag] for row in special]
         else:
             encoded = self.tokenizer(texts, add_special_tokens=False)
             ids, ends = encoded["input_ids"], encoded["ends"]
-            if self.start is not None:
-                ids, ends = [[self.start, *row] for row in ids], [[0, *row] for row in ends]
+            if self.start_token is not None:
+                ids, ends = [[self.start_token, *row] for row in ids], [[0, *row] for row in ends]
             asked = [list(range(1, len(row))) for row in ids]
         read = [_whole_characters(*row, self.context) for row in zip(asked, ends, strict=True)]
         bounds = [self._bounds(*one) for one in zip(texts, ends, asked, read, strict=True)]
         cut = [len(row) > self.context for row in ids]
-        return EncodedTexts([row[: self.context] for row in ids], read, bounds, cut)
+        made = EncodedTexts([row[: self.context] for row in ids], read, bounds, cut)
+        return made if self.starts or self.start_token is None else made.without_start()
 
     def _bounds(
         self, text: str, ends: Sequence[int], asked: Sequence[int], read: Sequence[int]
@@ -277,9 +293,10 @@ class Target:
         return answers
 
     def _given(self, opening: str) -> list[int]:
-        """Return the tokens of an opening, after the start token."""
+        """Return the tokens of an opening; without one, a text can begin with the start token alone."""
         ids = self.tokenizer([opening], add_special_tokens=False)["input_ids"][0] if opening else []
-        return ids if self.start is None else [self.start, *ids]
+        start = self.start if opening else self.start_token
+        return ids if start is None else [start, *ids]
 
     def continues(self, opening: str) -> bool:
         """Return whether an opening has a token, and leaves room for another."""

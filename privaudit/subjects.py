@@ -15,6 +15,7 @@ from privaudit.encode import (
     draw_sample,
     form_the_model_knows,
     in_form,
+    read_as_trained,
     require_text_back,
     rewrite,
 )
@@ -56,12 +57,12 @@ class ModelProbes:
             BadRecords: too few notes can be read.
             UnsupportedModel: a tokenizer loses most of the notes.
         """
-        self.target, self.reference, self.files, self.settings = target, reference, files, settings
-        self.progress = progress
-        self.models = (target,) if reference is None else (target, reference)
-        sample = draw_sample(files, self.models, settings)
-        self.form = form_the_model_knows(target, sample, seed=settings.seed)
-        self.sample = in_form(sample, self.form, self.models)
+        self.files, self.settings, self.progress = files, settings, progress
+        models = (target,) if reference is None else (target, reference)
+        models, sample = read_as_trained(models, draw_sample(files, models, settings), seed=settings.seed)
+        self.target, self.reference, self.models = models[0], models[1] if reference else None, models
+        self.form = form_the_model_knows(self.target, sample, seed=settings.seed)
+        self.sample = in_form(sample, self.form, models)
         pairs = zip(self.models, self.sample.encoded, strict=True)
         lost = (require_text_back(model, self.sample.notes, encoded) for model, encoded in pairs)
         self.lost = list(filter(None, lost))
@@ -69,6 +70,10 @@ class ModelProbes:
             self.lost.append(
                 f"The notes are read in {self.form}: the model knows accents in this spelling better than as "
                 "the files write them."
+            )
+        if not self.target.starts:
+            self.lost.append(
+                "The notes are read without the tokenizer's start token: the model predicts them better so."
             )
         self.checks_at_most = 5 * target.is_causal  # completions, disclosures and three risks
 
@@ -81,7 +86,7 @@ class ModelProbes:
         seconds = seconds_of(lambda: target.score(few, seed=settings.seed))
         seconds *= readings * len(sample.notes) / len(numbers)
         written = ""
-        if target.is_causal and target.start is not None:
+        if target.is_causal and target.continues(""):
             tokens = min(8, settings.tokens)
             writing = seconds_of(lambda: target.write("", samples=2, tokens=tokens, seed=settings.seed))
             seconds += writing * settings.texts * settings.tokens / 16

@@ -20,7 +20,7 @@ from transformers import (
 )
 
 import privaudit
-from privaudit.encode import _drawn_notes, draw_sample
+from privaudit.encode import _drawn_notes, draw_sample, read_as_trained
 from privaudit.loading import TextTokenizer, rng
 from privaudit.probes.membership import AttackTest, Part
 from privaudit.probes.memorization import openings, write_texts
@@ -258,6 +258,25 @@ def test_a_causal_reading_is_the_models_own_loss(remembers):
     with torch.inference_mode():
         loss = opened.model(input_ids=ids, labels=ids).loss.item()
     assert read.losses[1] == pytest.approx(loss, abs=1e-5) and read.tokens[1] == ids.shape[1] - 1
+
+
+def test_a_model_is_read_after_a_start_token_only_if_it_knows_one(home, tok, members, files, remembers):
+    knows = [privaudit.open_model(remembers)]
+    assert read_as_trained(knows, draw_sample(files, knows, LITTLE), seed=0)[0][0].starts
+    model, rows = toy.causal(tok).train(), tok([row["text"] for row in members])["input_ids"]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    for row in rows * 4:  # as a Trainer does with a tokenizer that adds nothing
+        ids = torch.tensor([row])
+        model(input_ids=ids, labels=ids).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    opened = privaudit.open_model(toy.save(model.eval(), tok, home / "plain"))
+    settings = replace(LITTLE, texts=4, tokens=4, control=False, draws=10)
+    audit = privaudit.run_audit(files, settings, target=opened)
+    assert opened.starts and not audit.target.starts and audit.texts
+    again, alone = audit.target.encode(audit.sample.texts), opened.encode(audit.sample.texts).without_start()
+    assert (again.ids, again.asked, again.cut) == (alone.ids, alone.asked, alone.cut)
+    assert "without the tokenizer's start token" in privaudit.report_facts(audit)["coverage"]["sentence"]
 
 
 def test_what_is_recalled_is_what_greedy_decoding_writes(remembers, files, flagged):
