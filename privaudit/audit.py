@@ -101,7 +101,6 @@ def run_audit(
     target: Target | None = None,
     reference: Target | None = None,
     answers: Answers | None = None,
-    blind_results: list[BlindBaseline] | None = None,
     progress: bool = False,
     notify: Callable[[str], None] = lambda _: None,
 ) -> Audit:
@@ -113,7 +112,6 @@ def run_audit(
         target: the audited model; None: the answers, or the synthetic texts, are audited.
         reference: a model that saw neither file, such as the one that the target was trained from.
         answers: of a model behind an interface, from `probes.answers.read_answers`.
-        blind_results: of another audit with the same settings and the same two files; None: measured here.
         progress: whether to show bars.
         notify: called with a sentence when a part of the work begins; the first estimates the time.
 
@@ -141,7 +139,7 @@ def run_audit(
     notify(f"comparing the two files without the {probes.name}")
     compared = probes.sample if answers is None else answers.plan.sample
     members, heldout = (compared.texts_by_patient(member=side) for side in (True, False))
-    blind_results = blind_results or blind.blind_baselines(
+    baselines = blind.blind_baselines(
         members,
         heldout,
         permutations=min(settings.permutations, blind.PERMUTATIONS),
@@ -152,14 +150,14 @@ def run_audit(
         attacks, counts, judged, exchanged=probes.exchanged
     )
     explanations = verdict.alternative_explanations(
-        blind_results, attacks, probes.reference_p(), alpha=settings.alpha
+        baselines, attacks, probes.reference_p(), alpha=settings.alpha
     )
     return Audit(
         files=files,
         settings=settings,
         sample=replace(probes.sample, encoded=()),  # not needed any more
         attacks=attacks,
-        blind=blind_results,
+        blind=baselines,
         risks=probes.risks,
         disclosures=probes.disclosures,
         canaries=judged,

@@ -30,7 +30,7 @@ def _make(given: argparse.Namespace) -> int:
     columns = columns_option(given.columns)
     single = given.canaries
     if single is None:
-        single = planting.usual_count(given.epsilon, given.delta)
+        single = planting.SPARE * planting.fewest_canaries(given.epsilon, given.delta)
     seed = secrets.randbits(62) if given.seed is None else validate.non_negative_int(seed=given.seed)
     records = read_records(given.records, columns)
     rows = [row for _, row in read_rows(given.records, RecordRow, columns)[1]]

@@ -22,10 +22,11 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Positive
 
 from privaudit import bundle, canaries, console, demo, gate, kit, prompts, residual
 from privaudit.console import guarded, say, terminal
-from privaudit.output import publish, require_new_path, shown
+from privaudit.output import publish, require_new_path
 from privaudit.rows import columns_of
 from privhelpers.artifacts import is_there, parse_json, read_bounded, to_json, write_atomic
 from privhelpers.errors import InvalidParameter, MissingArtifact, RunFailed
+from privhelpers.text import quoted
 
 HOME = Path("runs", "audits")
 ABOUT = """Audit what a language model, its answers, or a synthetic data set give away about the people behind
@@ -209,7 +210,7 @@ def read_options(given: argparse.Namespace) -> Options:
     except ValidationError as error:
         first = error.errors()[0]
         name, told = str(first["loc"][0]), first["msg"].removeprefix("Value error, ")
-        raise InvalidParameter(f"{_named(name)}={shown(values[name])}: {told}") from None
+        raise InvalidParameter(f"{_named(name)}={quoted(values[name])}: {told}") from None
     _refuse_conflicts(options)
     return options
 
@@ -235,8 +236,8 @@ def _ledger(given: str) -> bytes:
     try:
         data = read_bounded(Path(given), bundle.MOST)
     except OSError as error:
-        raise MissingArtifact(f"--ledger={shown(given)}: cannot be read ({error.strerror})") from None
-    bundle.guarantee(data, shown(Path(given).name))
+        raise MissingArtifact(f"--ledger={quoted(given)}: cannot be read ({error.strerror})") from None
+    bundle.guarantee(data, quoted(Path(given).name))
     return data
 
 
@@ -250,7 +251,7 @@ def _copy(report: bytes, to: str) -> None:
             write_atomic(Path(to), report, new=True)
     except OSError as error:
         raise RunFailed(
-            f"--json={shown(to)}: could not be written ({error.strerror}); the report's folder is complete"
+            f"--json={quoted(to)}: could not be written ({error.strerror}); the report's folder is complete"
         ) from None
 
 
@@ -378,7 +379,7 @@ def run(root: Path, options: Options) -> Path | None:
     if evidence_file:
         _told(f"evidence: {options.bundle}, SHA-256 {bundle.sha256(evidence)}")
         if options.ledger:
-            _told(f"the guarantee of {shown(Path(options.ledger).name)}: {bundle.WORDS['user_ledger']}")
+            _told(f"the guarantee of {quoted(Path(options.ledger).name)}: {bundle.WORDS['user_ledger']}")
     written = place.relative_to(root) if place.is_relative_to(root) else place
     _told(f"complete in {time.monotonic() - clock:.0f} s: {written}/report.html")
     return place

@@ -7,14 +7,13 @@
 Whoever trains gets train.jsonl. The other two files say which canaries were inserted.
 """
 
-import hashlib
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from privhelpers.artifacts import is_there, parse_json
+from privhelpers.artifacts import is_there, parse_json, sha256_of
 from privhelpers.errors import BadRecords, DamagedArtifact
 
 TRAIN, CANARIES, MANIFEST = "train.jsonl", "canaries.jsonl", "manifest.json"
@@ -87,13 +86,8 @@ def read_manifest(folder: Path) -> Manifest:
         raise BadRecords(f"{MANIFEST}: not the manifest of a canary kit; restore it from a copy") from None
     for name in (TRAIN, CANARIES):
         path = folder / name
-        if not path.is_file() or sha256(path.read_bytes()) != manifest.files.get(name):
+        if not path.is_file() or sha256_of(path) != manifest.files.get(name):
             raise BadRecords(
                 f"{name}: not the file that {MANIFEST} describes; restore it from a copy of the kit"
             )
     return manifest
-
-
-def sha256(data: bytes) -> str:
-    """Return the SHA-256 of bytes, in hexadecimal."""
-    return hashlib.sha256(data).hexdigest()

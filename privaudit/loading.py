@@ -37,6 +37,8 @@ from privhelpers.validate import shown
 
 MOST_TOKENS = 1024  # most of a text that are read: the cost of attention grows with the square
 _AT_ONCE = 500  # texts: the offsets of a token take about 400 bytes
+# Names of a model's length limit in its config.json.
+LENGTHS = ("max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len")
 _NO_LIMIT = 2**31  # a tokenizer's length limit from here on means none
 _ADAPTER_WEIGHTS = "adapter_model.safetensors"
 _LORA = {
@@ -92,10 +94,9 @@ def context_of(model: PreTrainedModel, longest: int) -> int:
         model: RoBERTa and similar models number positions from the padding token on.
         longest: the length limit of the tokenizer.
     """
-    names = ("max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len")
     tables = [m for name, m in model.named_modules() if name.endswith("position_embeddings")]
     unused = [m.padding_idx + 1 for m in tables if getattr(m, "padding_idx", None) is not None]
-    said = [getattr(model.config, name, None) for name in names]
+    said = [getattr(model.config, name, None) for name in LENGTHS]
     said = [value - max(unused, default=0) for value in said if isinstance(value, int)]
     return min(value for value in (*said, longest, MOST_TOKENS) if value >= 8)
 

@@ -6,12 +6,7 @@ from pathlib import Path
 
 from privhelpers.artifacts import write_atomic
 from privhelpers.errors import InvalidParameter, RunFailed
-from privhelpers.text import inert
-
-
-def shown(text: str) -> str:
-    """Return text for a message: short, and with every character visible."""
-    return inert(text if len(text) <= 100 else f"{text[:97]}...")
+from privhelpers.text import quoted
 
 
 def require_new_path(option: str, given: str | Path) -> Path:
@@ -20,7 +15,7 @@ def require_new_path(option: str, given: str | Path) -> Path:
     Raises:
         InvalidParameter: it exists or cannot be made.
     """
-    place, told = Path(given), f"{option}={shown(str(given))}"
+    place, told = Path(given), f"{option}={quoted(given)}"
     try:
         place.lstat()
     except FileNotFoundError:

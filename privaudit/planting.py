@@ -25,6 +25,7 @@ copies is to add 16 records. A claim for one patient with all notes covers the c
 patient_id, so every canary tests it. The manifest has the unit.
 """
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -58,7 +59,7 @@ LONGEST = 40  # words of a canary
 BEFORE = 8  # words before the secret
 REPLACED = 0.2  # of the shared words, so that no canary is a whole note
 DIGITS = 12  # of a secret: 40 bits
-SPARE = 2  # times as many canaries as perfect guesses need: then one wrong guess does no harm
+SPARE = 2  # times as many canaries as perfect guesses need, by default: one wrong guess does no harm
 COPIES = (4, 16)  # and 1
 CONFIDENCE = 1 - Settings(epsilon=1.0, delta=0.5).share  # of the bound in an audit
 MOST = 100_000  # canaries with one copy
@@ -117,14 +118,6 @@ def fewest_canaries(epsilon: float, delta: float) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
-
-
-def usual_count(epsilon: float, delta: float) -> int:
-    """Return how many canaries with one copy a kit has by default: twice the fewest.
-
-    Arguments and errors as in `fewest_canaries`.
-    """
-    return SPARE * fewest_canaries(epsilon, delta)
 
 
 class NoteWriter:
@@ -311,7 +304,7 @@ def make_kit(
     counted = len(canaries) if unit == Unit.PATIENT else single
     planted = [one for one in canaries if one.inserted]
     manifest = Manifest(
-        files={name: kit.sha256(data) for name, data in files.items()},
+        files={name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
         records=records.sha256,
         seed=seed,
         unit=unit,

@@ -22,6 +22,7 @@ from transformers import (
     TrainingArguments,
 )
 
+from privaudit.loading import LENGTHS
 from privaudit.records import Canary, read_canaries
 from privhelpers.artifacts import is_there
 from privhelpers.errors import MissingArtifact, TrainingFailed, UnsupportedModel
@@ -29,7 +30,6 @@ from privhelpers.models._folder import CONFIG, called, read_json
 from privhelpers.models.architecture import read_tokenizer
 
 _IGNORED = -100  # the label of a token without a loss
-_LIMITS = ("max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len")
 
 
 class Loss(StrEnum):
@@ -83,7 +83,7 @@ def open_tokenizer(folder: str | Path) -> tuple[PreTrainedTokenizerBase, int]:
         raise MissingArtifact(f"{called(place.name)}: no folder at that place, and nothing is downloaded")
     tokenizer = read_tokenizer(place)
     config = read_json(place, CONFIG) if is_there(place / CONFIG) else {}
-    said = [config.get(name) for name in _LIMITS] + [tokenizer.model_max_length]
+    said = [config.get(name) for name in LENGTHS] + [tokenizer.model_max_length]
     return tokenizer, int(min(limit for limit in said if isinstance(limit, int | float) and limit >= 8))
 
 

@@ -90,7 +90,8 @@ def audit(files, plan):
 
     def run(rows, place):
         answers = read_answers(toy.write(place / "a.jsonl", rows), plan)
-        return privaudit.run_audit(files, LITTLE, answers=answers, blind_results=blind)
+        with toy.compared(blind):
+            return privaudit.run_audit(files, LITTLE, answers=answers)
 
     return run
 

@@ -112,7 +112,8 @@ def test_files_that_differ_decide_nothing():
     assert first == WORDING["synthetic"]["next"][UNDECIDED][0], "none are exchanged"
     assert audit.verdict.outcome == UNDECIDED and audit.verdict.reasons[0].key == Cause.WORDS
     copied = files(MEMBERS, later, texts_of(MEMBERS))
-    of_the_files = privaudit.run_audit(copied, LITTLE, blind_results=audit.blind)
+    with toy.compared(audit.blind):
+        of_the_files = privaudit.run_audit(copied, LITTLE)
     assert of_the_files.verdict.outcome == UNDECIDED and of_the_files.blind is audit.blind
 
 
@@ -143,7 +144,8 @@ def test_canaries_echo_in_a_set_that_was_made_from_them(echoing):
 def of_the_others(copied):
     """Every text repeats a held-out note."""
     submitted = files(HELDOUT, MEMBERS, texts_of(MEMBERS))
-    return privaudit.run_audit(submitted, LITTLE, blind_results=copied.blind)
+    with toy.compared(copied.blind):
+        return privaudit.run_audit(submitted, LITTLE)
 
 
 def test_a_figure_of_nothing_or_of_all_has_an_interval(of_the_others):
@@ -318,7 +320,8 @@ def test_a_text_that_mixes_two_notes_links_neither():
 @pytest.mark.wrong_numbers
 def test_other_words_change_no_figure_of_a_report(of_the_others, monkeypatch):
     def figures():
-        audit = privaudit.run_audit(of_the_others.files, LITTLE, blind_results=of_the_others.blind)
+        with toy.compared(of_the_others.blind):
+            audit = privaudit.run_audit(of_the_others.files, LITTLE)
         facts = privaudit.report_facts(audit)
         kept = {name: value for name, value in facts.items() if name not in ("first_page", "key_figures")}
         return audit.verdict.outcome, numbers(kept), len(facts["next"]), len(facts["not_tested"])
