@@ -80,11 +80,13 @@ class ModelProbes:
     def ahead(self) -> list[str]:
         """Return what the tokenizers lose, what is measured, and an estimate of the time."""
         target, sample, settings = self.target, self.sample, self.settings
-        numbers = range(0, len(sample.notes), max(1, len(sample.notes) // 12))
-        few = sample.encoded[0].take(numbers)
+        lengths = [len(ids) for ids in sample.encoded[0].ids]
+        middle = max(0, len(lengths) // 2 - 16)  # a batch of notes of one length, or nearly
+        few = sorted(range(len(lengths)), key=lengths.__getitem__)[middle : middle + 32]
+        batch = sample.encoded[0].take(few)
         readings = (1 + settings.lower_case) * (1 + settings.control) + (self.reference is not None)
-        seconds = seconds_of(lambda: target.score(few, seed=settings.seed))
-        seconds *= readings * len(sample.notes) / len(numbers)
+        seconds = seconds_of(lambda: target.score(batch, seed=settings.seed))
+        seconds *= readings * sum(lengths) / sum(lengths[n] for n in few)
         written = ""
         if target.is_causal and target.continues(""):
             tokens = min(8, settings.tokens)
@@ -93,8 +95,8 @@ class ModelProbes:
             written = f", and to write {settings.texts:,} texts"
         return [
             *self.lost,
-            f"the models read {len(sample.texts):,} notes {readings} times{written}: at most "
-            f"about {duration(seconds)}, and more for tests and the comparison of the two files",
+            f"the models read {len(sample.texts):,} notes {readings} times{written}: about "
+            f"{duration(seconds)}, and more for tests and the comparison of the two files",
         ]
 
     def membership_scores(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray] | None]:
