@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # for readers of the source, such as the fingerprint of a run
     from privaudit.audit import Audit, dry_run, run_audit
-    from privaudit.encode import Sample, draw_sample
+    from privaudit.encode import Sample, draw_sample, read_as_trained
     from privaudit.loading import open_model, untrained
     from privaudit.model import Target
     from privaudit.probes.answers import read_answers
@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # for readers of the source, such as the fingerprint of a run
 
 _MODULES = {  # each is loaded when first used, because some load torch
     "audit": ("Audit", "dry_run", "run_audit"),
-    "encode": ("Sample", "draw_sample"),
+    "encode": ("Sample", "draw_sample", "read_as_trained"),
     "loading": ("open_model", "untrained"),
     "model": ("Target",),
     "probes.answers": ("read_answers",),
