@@ -36,7 +36,8 @@ EXIT_CODES = """exit codes:
   0    done; audit: and no condition of --fail-if holds; verify: the bundle holds
   1    the work failed; verify: the bundle does not hold; demo: a verdict is not as it should be
   2    refused: an input or an option cannot be used, and nothing was made
-  3    audit: a report was made, and a condition of --fail-if holds
+  3    audit: a report was made, and a condition of --fail-if holds; canaries --check: some would never
+       reach the loss
   130  interrupted"""
 EXAMPLE = "privai-leak audit --model=my-model --records=members.jsonl --holdout=nonmembers.jsonl"
 SMALL = 5_000_000  # weights
@@ -193,7 +194,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the fields of `Options`; an empty one counts as not given, because make passes all of them."""
     for name, field in Options.model_fields.items():
         alone = {"nargs": "?", "const": "yes"} if field.annotation is bool else {}
-        parser.add_argument(_named(name), dest=name, default="", help=field.description, **alone)
+        form = {"dest": name, "metavar": name.rstrip("_").upper(), "default": "", **alone}
+        parser.add_argument(_named(name), help=field.description, **form)
 
 
 def read_options(given: argparse.Namespace) -> Options:

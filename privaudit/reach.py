@@ -3,7 +3,8 @@
 A canary that a length limit cuts, that the label mask hides, or that the tokenizer loses was never trained
 on, and an audit that relies on it would find nothing.
 
->>> trainer = Trainer(..., callbacks=[privaudit.CanaryCheck("kit")])      # doctest: +SKIP
+>>> check = privaudit.CanaryCheck("kit")                                           # doctest: +SKIP
+>>> trainer = Trainer(..., processing_class=tokenizer, callbacks=[check])          # doctest: +SKIP
 """
 
 import re
@@ -25,7 +26,7 @@ from transformers import (
 from privaudit.loading import LENGTHS
 from privaudit.records import Canary, read_canaries
 from privhelpers.artifacts import is_there
-from privhelpers.errors import MissingArtifact, TrainingFailed, UnsupportedModel
+from privhelpers.errors import InvalidParameter, MissingArtifact, TrainingFailed, UnsupportedModel
 from privhelpers.models._folder import CONFIG, called, read_json
 from privhelpers.models.architecture import read_tokenizer
 
@@ -157,10 +158,19 @@ class CanaryCheck(TrainerCallback):
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any
     ) -> None:
-        """Begin to look at batches, if the epoch is whole: a resumed one skips some."""
+        """Begin to look at batches, if the epoch is whole: a resumed one skips some.
+
+        Raises:
+            InvalidParameter: the Trainer has no tokenizer.
+        """
+        tokenizer = given["processing_class"]
+        if tokenizer is None:
+            raise InvalidParameter(
+                "processing_class: is not given to the Trainer, and without the tokenizer its batches cannot "
+                "be read; write Trainer(..., processing_class=tokenizer)"
+            )
         if self._done or abs(state.epoch - round(state.epoch)) > 1e-6:
             return
-        tokenizer = given["processing_class"]
 
         def look(model: torch.nn.Module, positional: tuple, named: dict) -> None:
             labels = named.get("labels", named.get("input_ids"))  # a smoothed loss takes the labels out

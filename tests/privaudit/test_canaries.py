@@ -19,7 +19,7 @@ from privaudit.probes.canaries import audit_canaries
 from privaudit.reach import Loss, lost_canaries
 from privaudit.records import Canary, read_canaries, read_records
 from privhelpers import rng
-from privhelpers.errors import BadRecords, TrainingFailed
+from privhelpers.errors import BadRecords, InvalidParameter, TrainingFailed
 from privhelpers.mechanisms import gdp_epsilon
 from privhelpers.records._identifiers import refuse_unsafe
 
@@ -195,7 +195,7 @@ def test_the_check_exits_with_three_if_a_canary_is_lost(home, tok, capsys):
     assert "lines 1, 2, 3" in capsys.readouterr().err
 
 
-def trained(home, tok, callbacks, *, cut=96):
+def trained(home, tok, callbacks, *, cut=96, reader=True):
     texts = [row["text"] for row in lines_of(home / "kit" / "train.jsonl")]
     rows = [tok(text, truncation=True, max_length=cut) for text in texts]
     options = TrainingArguments(
@@ -205,8 +205,8 @@ def trained(home, tok, callbacks, *, cut=96):
     model = toy.causal(tok)
     collate = DataCollatorForLanguageModeling(tok, mlm=False)
     Trainer(
-        model=model, args=options, train_dataset=rows, data_collator=collate, processing_class=tok,
-        callbacks=callbacks,
+        model=model, args=options, train_dataset=rows, data_collator=collate, callbacks=callbacks,
+        processing_class=tok if reader else None,
     ).train()  # fmt: skip
     return model.state_dict()
 
@@ -221,3 +221,5 @@ def test_the_callback_warns_of_what_was_never_seen_and_changes_no_training(home,
         trained(home, tok, [CanaryCheck(home / "kit")], cut=8)
     with pytest.raises(TrainingFailed, match=r"canaries\.jsonl"):
         trained(home, tok, [CanaryCheck(home / "kit", strict=True)], cut=8)
+    with pytest.raises(InvalidParameter, match="processing_class"):
+        trained(home, tok, [CanaryCheck(home / "kit")], reader=False)
