@@ -32,7 +32,7 @@ class Answers:
         plan: the questions.
         name, sha256: of the file.
         texts: those to each question, by id, in the order of the file.
-        wanted, given: answers that were wanted, and how many of these are there.
+        wanted, given: answers that were wanted, and how many of these are there and not empty.
         left_out: answers beyond those that were wanted.
     """
 
@@ -55,7 +55,7 @@ def read_answers(path: str | Path, plan: Plan, columns: Mapping[str, str] | None
 
     Raises:
         BadRecords: a row is broken or answers no question of the plan, or more than half of the answers are
-            missing. The message names the row.
+            missing or empty. The message names the row.
     """
     wanted = {question.id: question.answers for question in plan.questions}
     sha256, rows = read_rows(path, AnswerRow, columns)
@@ -68,13 +68,14 @@ def read_answers(path: str | Path, plan: Plan, columns: Mapping[str, str] | None
             )
         texts.setdefault(row.id, []).append(row.answer)
     kept = {one: some[: wanted[one]] for one, some in texts.items()}
-    total, given = sum(wanted.values()), sum(map(len, kept.values()))
+    total, given = sum(wanted.values()), sum(bool(text.strip()) for some in kept.values() for text in some)
     if given < LEAST * total:
         raise BadRecords(
-            f"{name_of(path)}: {given:,} of {total:,} answers are there, and at least half are needed: a "
-            "missing answer counts as one that gives nothing away"
+            f"{name_of(path)}: {given:,} of {total:,} answers are there and not empty, and at least half are "
+            "needed: a missing answer counts as one that gives nothing away"
         )
-    return Answers(plan, name_of(path), sha256, kept, total, given, len(rows) - given)
+    left_out = len(rows) - sum(map(len, kept.values()))
+    return Answers(plan, name_of(path), sha256, kept, total, given, left_out)
 
 
 class _Search:

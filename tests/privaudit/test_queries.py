@@ -212,8 +212,10 @@ def test_answers_that_are_missing_are_counted_and_said(audit, plan, tmp_path):
     assert facts["queries"]["given"] == len(some) - extra and facts["queries"]["left_out"] == extra
     assert f"{wanted - len(some) + extra} of {wanted} answers are missing" in facts["queries"]["sentence"]
     assert found.leakage[Knowledge.HALF, 1].members.of == len(plan.of(Knowledge.HALF)) / 2
-    with pytest.raises(BadRecords, match="at least half"):
-        audit(rows[: len(rows) // 3], tmp_path)
+    empty = [row | {"answer": " "} for row in rows]
+    for too_few in (rows[: len(rows) // 3], empty):
+        with pytest.raises(BadRecords, match="at least half"):
+            audit(too_few, tmp_path)
 
 
 def test_answers_to_other_questions_are_refused(audit, files, tmp_path):
