@@ -141,8 +141,9 @@ class Options(BaseModel, frozen=True):
     fail_if: Annotated[tuple[gate.Condition, ...], BeforeValidator(gate.read_conditions)] | None = Field(
         None,
         description="exit with code 3 if one of these holds, separated by commas: flagged, undecided, "
-        "epsilon-refuted (the canaries refute --epsilon), or 'auc>0.55' (or another limit: the first attack, "
-        "which was fixed before any result, has an area whose patient-clustered 95%% interval lies above it)",
+        "epsilon-refuted (the canaries refute --epsilon for training with Gaussian noise), or 'auc>0.55' (or "
+        "another limit: the first attack, which was fixed before any result, has an area whose "
+        "patient-clustered 95%% interval lies above it)",
     )
     json_: str | None = Field(
         None, description="new file for a copy of report.json, or - for standard output"
