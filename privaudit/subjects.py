@@ -124,6 +124,7 @@ class ModelProbes:
         if self.settings.control:
             control = untrained(target, seed=seed)
             fresh = scores_of(control, ask(control, own, "reading"))
+            fresh[AttackName.TOKENS] = membership.tokens_of_both(sample.texts, len(target.tokenizer))
         return scores, fresh
 
     def check(self, notify: Callable[[str], None]) -> dict[Check, PatientShares | None]:

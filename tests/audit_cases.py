@@ -230,7 +230,8 @@ def fresh(case: Case, **changes: int) -> transformers.PreTrainedModel:
     tok = tokenizer(case.tokenizer)
     ends = {name: getattr(tok, name) for name in ("pad_token_id", "bos_token_id", "eos_token_id")}
     torch.manual_seed(0)
-    return model_class(model_class.config_class(**options | changes, **ends, vocab_size=len(tok)))
+    sizes = {"vocab_size": len(tok)} | options | changes
+    return model_class(model_class.config_class(**sizes, **ends))
 
 
 @cache
@@ -294,7 +295,7 @@ def write(case: Case, group: str, folder: Path) -> Path:
     return path
 
 
-LITTLE = privaudit.Settings(texts=120, tokens=80, permutations=1399, draws=40, lower_case=False)
+LITTLE = privaudit.Settings(texts=120, tokens=80, permutations=1699, draws=40, lower_case=False)
 
 
 def audit(case: Case, folder: Path, settings: privaudit.Settings = LITTLE) -> privaudit.Audit:

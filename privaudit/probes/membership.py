@@ -2,6 +2,11 @@
 
 A score is HIGHER for a text that looks more like a member's. A patient's score is the mean over the patient's
 notes: the patient is the unit of the tests and of the harm.
+
+A tokenizer belongs to the model, and it needs fewer tokens for texts that it learned from. A control with
+fresh weights keeps the tokenizer, so this attack has another one: a tokenizer that learned from both groups.
+
+Source of the attack on the tokenizer: Tong et al. 2025.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +22,7 @@ from privhelpers import stats
 from privhelpers.attacks import controls, groups, signals
 from privhelpers.attacks.scores import Measured, measure, split
 from privhelpers.errors import ControlFailed
-from privhelpers.models import TokenScores
+from privhelpers.models import TokenScores, train_tokenizer
 from privhelpers.stats import Interval
 
 
@@ -29,6 +34,7 @@ class AttackName(StrEnum):
     MIN_K = "min_k"
     MIN_K_PLUS_PLUS = "min_k_plus_plus"
     LOWER_CASE = "lower_case"
+    TOKENS = "tokens"
     REFERENCE = "reference"
     EZ_MIA = "ez_mia"
     WBC = "wbc"
@@ -111,7 +117,25 @@ def membership_scores(
             moved = signals.scores(measured, reference_log_p=reference.head(counts).log_p)
             scores |= {name: moved[name] for name in (AttackName.EZ_MIA, AttackName.WBC)}
         scores[AttackName.REFERENCE] = _reference_scores(scored, reference, texts)
+    read = [scored.part_read(number, text) for number, text in enumerate(texts)]
+    scores[AttackName.TOKENS] = _few_tokens(scored.tokens, read)
     return drop_constant_scores(scores)
+
+
+def _few_tokens(counts: np.ndarray, texts: Sequence[str]) -> np.ndarray:
+    """Return minus the tokens a byte of each text."""
+    return -counts / np.maximum(1, [len(text.encode()) for text in texts])
+
+
+def tokens_of_both(texts: Sequence[str], size: int) -> np.ndarray:
+    """Return the score of few tokens under a tokenizer that learned from all texts, whoever they belong to.
+
+    Args:
+        texts: of both groups.
+        size: number of tokens of the audited model's tokenizer; fewer than 257 count as 257.
+    """
+    tokenizer = train_tokenizer(texts, vocab_size=max(257, size))
+    return _few_tokens(np.array([len(row) for row in tokenizer(list(texts))["input_ids"]]), texts)
 
 
 def _reference_scores(one: TokenScores, other: TokenScores, texts: Sequence[str]) -> np.ndarray:

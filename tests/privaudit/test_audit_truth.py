@@ -67,6 +67,23 @@ def test_files_in_two_spellings_of_accents_hide_no_leak_and_make_none(spellings,
     assert audit.verdict.outcome == (FLAGGED if leaks else NOTHING_FOUND), audit.verdict.reasons
 
 
+@pytest.mark.parametrize("group", ("members", "others"))
+def test_a_tokenizer_that_learned_the_members_is_flagged_with_weights_that_learned_nothing(group, tmp_path):
+    learned = audit_cases.tokenizer("BPE").train_new_from_iterator(
+        [note["text"] for note in audit_cases.notes(group)], vocab_size=1000, show_progress=False
+    )
+    model = audit_cases.fresh(Case(), vocab_size=len(learned))
+    model.save_pretrained(tmp_path)
+    learned.save_pretrained(tmp_path)
+    files = [audit_cases.write(Case(), group, tmp_path) for group in ("members", "heldout")]
+    settings = replace(audit_cases.LITTLE, texts=4, tokens=4)
+    audit = privaudit.run_audit(privaudit.read_files(*files), settings, target=privaudit.open_model(tmp_path))
+    tokens = next(attack for attack in audit.attacks if attack.name == "tokens")
+    assert tokens.untrained.auc.low <= 0.5 <= tokens.untrained.auc.high, "a tokenizer that learned from both"
+    assert audit.verdict.outcome == (FLAGGED if group == "members" else NOTHING_FOUND), audit.verdict.reasons
+    assert (tokens.patient.auc.low > 0.9) == (group == "members")
+
+
 def test_a_reference_that_reads_less_of_each_note_blames_no_model(tmp_path):
     """The members' notes are shorter, and the two models differ in nothing but their contexts."""
     case = Case(leaks=False)

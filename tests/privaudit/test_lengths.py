@@ -322,7 +322,7 @@ def test_an_audit_with_the_same_model_of_another_context_finds_no_length(opened,
         paths.append(toy.write(tmp_path / f"{letter}.jsonl", rows))
     files = privaudit.read_files(*paths)
     options = {"lower_case": False, "control": False, "texts": 1, "tokens": 1}
-    settings = privaudit.Settings(permutations=1999, draws=20, **options)
+    settings = privaudit.Settings(permutations=2199, draws=20, **options)
     audit = privaudit.run_audit(files, settings, target=opened["wide"], reference=opened["narrow"])
     assert audit.attacks[0].name == "loss"
     assert not {"reference", "ez_mia", "wbc"} & {attack.name for attack in audit.attacks}, "nothing differs"

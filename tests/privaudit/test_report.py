@@ -40,7 +40,7 @@ def audit(tmp_path_factory):
         toy.write(home / "h&.jsonl", others),
         toy.write(home / "c.jsonl", canaries),
     )
-    tok = toy.tokenizer([row["text"] for row in others])
+    tok = toy.tokenizer([row["text"] for row in toy.notes("x", 60, seed=9, extra=SCRIPT + " ")])
     folder = toy.save(toy.causal(tok), tok, home / "net<img onerror=x>")
     settings = privaudit.Settings(texts=12, tokens=8, permutations=3999, draws=60, epsilon=4.0, delta=1e-5)
     made = privaudit.run_audit(files, settings, target=privaudit.open_model(folder))

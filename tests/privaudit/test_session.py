@@ -30,7 +30,7 @@ from privaudit.words import WORDING
 from privhelpers.errors import BadRecords, InvalidParameter, UnsupportedModel
 from privhelpers.stats import auc
 
-LITTLE = privaudit.Settings(texts=24, tokens=24, permutations=1999, draws=60)
+LITTLE = privaudit.Settings(texts=24, tokens=24, permutations=2199, draws=60)
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +184,7 @@ def test_a_leak_can_invert_lower_case_and_the_surest_few(flagged):
 @pytest.mark.wrong_numbers
 def test_a_folder_under_another_name_gives_the_same_audit(home, fresh, files, monkeypatch):
     """And by a relative path; the name is shown, and nothing is drawn by it."""
-    settings = replace(LITTLE, texts=3, tokens=4, permutations=1999)
+    settings = replace(LITTLE, texts=3, tokens=4, permutations=2199)
     monkeypatch.chdir(home)
     shutil.copytree(fresh, home / "moved" / "other-name")
     found = []
@@ -245,7 +245,7 @@ def test_a_masked_model_is_asked_for_every_token_once(bert, files):
 def test_a_masked_model_is_audited_without_writing(bert, files):
     audit = privaudit.run_audit(files, replace(LITTLE, lower_case=False), target=privaudit.open_model(bert))
     assert audit.completions is None and audit.disclosures is None and not audit.texts
-    assert len(audit.verdict.tests) == 2 * len(audit.attacks) == 8
+    assert len(audit.verdict.tests) == 2 * len(audit.attacks) == 10
     facts = privaudit.report_facts(audit)
     assert facts["key_figures"][2]["question"].startswith("Does it know the wording")
     assert "words guessed" in privaudit.report_page(facts), "a page without counts of patients"
@@ -323,7 +323,7 @@ def test_an_audit_goes_on_without_a_case_of_which_a_tokenizer_makes_nothing(deaf
     settings = replace(LITTLE, texts=4, tokens=4, control=False, draws=10)
     audit = privaudit.run_audit(files, settings, target=deaf)
     names = [attack.name for attack in audit.attacks]
-    assert names == ["loss", "zlib", "min_k", "min_k_plus_plus"] and audit.texts == []
+    assert names == ["loss", "zlib", "min_k", "min_k_plus_plus", "tokens"] and audit.texts == []
     left = privaudit.report_facts(audit)["not_tested"]
     lower = WORDING["attacks"]["lower_case"]
     assert f"what does not apply here: {lower}" in left
