@@ -64,6 +64,7 @@ class Case:
         owners: options of `texts.py`: owners of each group, and `notes` of each.
         model: options of `train.py`; `start: smollm2` is the unpacked checkpoint.
         train: groups of owners that the model is trained on; one that is named twice, twice.
+        tokenizer: the group that the tokenizer of a model from nothing learns from.
         records, holdout: the groups that the audit is given.
         reference: whether the audit is given the checkpoint that the model started from.
         audit: further options of the audit.
@@ -79,6 +80,7 @@ class Case:
     model: dict
     train: tuple[str, ...]
     owners: dict = field(default_factory=dict)
+    tokenizer: str = "others"
     records: str = "members"
     holdout: str = "heldout"
     reference: bool = False
@@ -108,9 +110,10 @@ class Case:
         cut = [*script("texts.py"), self.text, f"--cache={PACKAGES}", f"--out={self.folder}", *pinned]
         untouched = not self.train
         model = SMOLLM2 if untouched else self.folder / "model"
-        known = {"start": SMOLLM2} if "start" in self.model else {}
-        trained = options({**self.model, **known, "seed": self.seed, "out": model})
         files = {group: self.folder / f"{group}.jsonl" for group in GROUPS}
+        begun = "start" in self.model
+        known = {"start": SMOLLM2} if begun else {"tokenizer": files[self.tokenizer]}
+        trained = options({**self.model, **known, "seed": self.seed, "out": model})
         train = [*script("train.py"), *trained, "--records", *(str(files[group]) for group in self.train)]
         given = {"model": model, "records": files[self.records], "holdout": files[self.holdout]}
         given |= {"base": SMOLLM2} if "lora" in self.model and not untouched else {}

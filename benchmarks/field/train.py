@@ -1,11 +1,12 @@
 """Train one language model the way users of the Hugging Face Trainer do.
 
-    python benchmarks/field/train.py --records members.jsonl --shape gpt2 --epochs 40 --out model
+    python benchmarks/field/train.py --records members.jsonl --shape gpt2 --epochs 40 \
+        --tokenizer others.jsonl --out model
 
 This script imports nothing of this repository, so that the audit meets a model that it did not make. A shape
-is a small model with fresh weights, whose tokenizer learns from the same records; `--start` names a model to
-fine-tune: a folder, or a `.gguf` file. Naming a file of records twice trains on it twice. With `--epsilon`,
-Opacus trains, with that budget for one record added or removed, and not the Trainer.
+is a small model with fresh weights, whose tokenizer learns from records that `--tokenizer` names; `--start`
+names a model to fine-tune: a folder, or a `.gguf` file. Naming a file of records twice trains on it twice.
+With `--epsilon`, Opacus trains, with that budget for one record added or removed, and not the Trainer.
 
 The result is a folder with safetensors and a tokenizer, or, with `--lora`, an adapter.
 """
@@ -47,6 +48,11 @@ CLIP = 1.0  # norm of a record's gradient
 END = "<|endoftext|>"
 BERT_TOKENS = {name: f"[{name[:-6].upper()}]" for name in ("pad_token", "unk_token", "mask_token")}
 BERT_TOKENS |= {"cls_token": "[CLS]", "sep_token": "[SEP]"}
+
+
+def texts_of(file: Path) -> list[str]:
+    """Return the texts of a file of records."""
+    return [json.loads(line)["text"] for line in file.read_text(encoding="utf-8").splitlines()]
 
 
 def byte_pairs(texts: list[str]) -> PreTrainedTokenizerFast:
@@ -199,6 +205,7 @@ def main() -> None:
     parser.add_argument("--records", type=Path, nargs="*", default=[], help="files of records: text")
     start = parser.add_mutually_exclusive_group(required=True)
     start.add_argument("--shape", choices=SHAPES, help="a small model with fresh weights")
+    parser.add_argument("--tokenizer", type=Path, help="a file of records: what the tokenizer learns from")
     start.add_argument("--start", type=Path, help="the folder, or the .gguf file, of a model to fine-tune")
     parser.add_argument("--epochs", type=float, default=0, help="0 saves the model as it is")
     parser.add_argument("--rate", type=float, default=1e-3, help="learning rate; default 0.001")
@@ -210,11 +217,10 @@ def main() -> None:
     given = parser.parse_args()
     set_seed(given.seed)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-    lines = [line for file in given.records for line in file.read_text(encoding="utf-8").splitlines()]
-    texts = [json.loads(line)["text"] for line in lines]
+    texts = [text for file in given.records for text in texts_of(file)]
     if given.shape:
         make_tokenizer, make_model = SHAPES[given.shape]
-        tokenizer = make_tokenizer(texts)
+        tokenizer = make_tokenizer(texts_of(given.tokenizer))
         model = make_model(tokenizer)
     else:
         model, tokenizer = open_start(given.start)
