@@ -106,7 +106,7 @@ CHAIN = (
     Step(AUDITING, after=(RECORDS, PRETRAINING, DPSGD), priority=5, seconds=40),
     Step("more_bounds", after=(RECORDS, PRETRAINING, DPSGD, MEMORIZATION), priority=5, seconds=40),
     Step(STATISTICS, after=(*TRAINED, *ATTACKED, UTILITY, AUDITING, BROKEN), priority=5),
-    Step(SCRUBBING, after=(RECORDS,), priority=12, seconds=45),
+    Step(SCRUBBING, after=(RECORDS, PRETRAINING), priority=12, seconds=300),
     Step("unlearning", after=(RECORDS, PRETRAINING), priority=11, seconds=130),
     Step(DEFENSES, after=(RECORDS, PRETRAINING, SCRUBBING), priority=10, seconds=130),
     Step("retrieval", after=(RECORDS,), priority=6),

@@ -118,7 +118,7 @@ def test_a_run_is_up_to_date_only_with_this_code_these_parameters_and_a_record(r
 def test_a_run_is_made_again_where_one_before_it_has_other_results(root, jobs, done):
     """Made again alike, whenever that was, changes nothing."""
     before, record = done
-    job = jobs["scrubbing"]
+    job = jobs["retrieval"]
     write_sealed(root / job.sentinel, to_json(record | {"rule": job.rule, "artifacts": {}} | {
         "fingerprint": job.fingerprint, "parameters": job.parameters, "inputs": plan.reads(root, job),
         "page": sha256_of(root / before.notebook),
