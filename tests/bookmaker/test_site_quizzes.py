@@ -171,6 +171,7 @@ TRUE = {
     "synthetic_notes votes-noise": lambda: float(np.linalg.norm([1.0] * 9)),
     "your_model least-p-value": least_p_value,
     "uncertainty effective-number": kish,
+    "field_trial none-of-twenty": lambda: 100 * stats.clopper_pearson(0, 20).high,
     "other_documents nine-runs": lambda: mechanisms.basic_composition(epsilons=[2.0] * 9).epsilon,
 }
 
