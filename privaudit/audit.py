@@ -129,7 +129,7 @@ def run_audit(
     scores, fresh = probes.membership_scores()
     settings.require_permutations(2 * len(scores) + probes.checks_at_most + (files.canaries is not None))
     notify(f"testing {len(scores)} attacks on membership, with {settings.permutations:,} permutations each")
-    attacks = membership.measure_attacks(scores, probes.sample, settings, untrained=fresh)
+    attacks = membership.measure_attacks(scores, probes.sample, settings, untrained=fresh, progress=progress)
     counts = probes.check(notify)
     judged = None
     if files.canaries is not None:
@@ -145,6 +145,7 @@ def run_audit(
         permutations=min(settings.permutations, blind.PERMUTATIONS),
         draws=settings.draws,
         seed=settings.seed,
+        progress=progress,
     )
     p_values, swapped, invertible = verdict.p_values_by_test(
         attacks, counts, judged, exchanged=probes.exchanged

@@ -23,7 +23,14 @@ from types import MappingProxyType
 from privaudit.probes.blind import BlindBaseline
 from privaudit.probes.canaries import CanaryResult
 from privaudit.probes.counts import Check, PatientShares
-from privaudit.probes.membership import LEAK_CAN_INVERT, Attack, AttackTest, Part, broken_controls
+from privaudit.probes.membership import (
+    LEAK_CAN_INVERT,
+    Attack,
+    AttackName,
+    AttackTest,
+    Part,
+    broken_controls,
+)
 from privaudit.probes.questions import QueryTest
 from privhelpers import stats
 from privhelpers.stats import adjust
@@ -172,9 +179,10 @@ def alternative_explanations(
     return (*explanations, *(Statement(Cause.TOOLS, (problem,)) for problem in broken_controls(attacks)))
 
 
-def _repeats_text(key: TestKey | str) -> bool:
-    """Return whether a test counts repeated text, which swapped files do not explain."""
-    return isinstance(key, QueryTest) or key in _REPEATED
+def _holds_if_swapped(key: TestKey | str) -> bool:
+    """Return whether swapped files cannot explain a finding: repeated text, or a tokenizer's few tokens."""
+    of_tokenizer = isinstance(key, AttackTest) and key.attack == AttackName.TOKENS
+    return of_tokenizer or isinstance(key, QueryTest) or key in _REPEATED
 
 
 def clearest(tests: Sequence[TestResult]) -> tuple[TestKey | str, bool]:
@@ -196,8 +204,9 @@ def decide(
     """Return the verdict.
 
     A finding with the groups swapped turns "nothing found" into "undecided". It also explains findings of
-    attacks and risks, but not notes or strings of members that come back: with swapped files, those of the
-    other group would. Canaries that were kept out and look inserted explain no finding about the files.
+    attacks and risks, but not notes or strings of members that come back, nor a tokenizer that learned from
+    members: with swapped files, those of the other group would. Canaries that were kept out and look inserted
+    explain no finding about the files.
 
     Args:
         p_values: of every test; `Check.CANARIES` is the one that a coin decided.
@@ -231,10 +240,10 @@ def decide(
     inverted = [Statement(Cause.INVERTED)] if coin in held_out else []
     other_way = [Statement(Cause.EXCHANGED)] if held_out - {coin} else []
     exchanged = other_way if held_out - {coin, *invertible} else []
-    repeated = any(_repeats_text(test.key) for test in others)
-    if certain or (others and not explanations and (repeated or not exchanged)):
-        # Swapped files do not explain repeated text, so they are a further reason.
-        also, why = (exchanged, ()) if repeated else ((), exchanged)
+    certainly = any(_holds_if_swapped(test.key) for test in others)
+    if certain or (others and not explanations and (certainly or not exchanged)):
+        # Swapped files do not explain it, so they are a further reason.
+        also, why = (exchanged, ()) if certainly else ((), exchanged)
         return Verdict(FLAGGED, (*reasons, *also, *inverted), tests, (*explanations, *why))
     explanations = (*explanations, *other_way, *inverted)
     if explanations:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from privaudit.audit import Audit, Kind
 from privaudit.probes.counts import Check
-from privaudit.probes.membership import AttackName, AttackTest
+from privaudit.probes.membership import AttackName, AttackTest, Part
 from privaudit.probes.questions import QueryTest
 from privaudit.verdict import (
     FLAGGED,
@@ -241,12 +241,20 @@ def _checked_first(audit: Audit) -> list[str]:
     return [words_of(audit)["check"][cause] for cause in _CHECKED if cause in told]
 
 
+def _advised(audit: Audit) -> str:
+    """Return the key of the advice: another one if nothing but the tokenizer was flagged."""
+    beyond = {test.key for test in audit.verdict.tests if test.adjusted <= audit.settings.share}
+    of_tokenizer = {AttackTest(AttackName.TOKENS, part) for part in Part}
+    alone = audit.verdict.outcome == FLAGGED and beyond and beyond <= of_tokenizer
+    return "tokenizer" if alone else audit.verdict.outcome
+
+
 def _next(audit: Audit) -> list[str]:
     """Return what to do next."""
     first, verdict = _checked_first(audit), audit.verdict
     if first and [one.key for one in verdict.explanations] == [Cause.INVERTED]:
         return first  # the held-out patients are not in question
-    return [*first, *words_of(audit)["next"][verdict.outcome]]
+    return [*first, *words_of(audit)["next"][_advised(audit)]]
 
 
 def _four_answers(audit: Audit) -> dict[str, str]:
@@ -256,7 +264,7 @@ def _four_answers(audit: Audit) -> dict[str, str]:
         "tested": words["tested"].format(*audit.sample.sizes, len(verdict.tests)),
         "found": _found(audit),
         "not_tested": words["not_tested"],
-        "next": first[0] if first else words["next"][verdict.outcome],
+        "next": first[0] if first else words["next"][_advised(audit)],
     }
 
 

@@ -19,9 +19,9 @@ from privaudit.probes.questions import Knowledge, Plan, QueryTest, Question, run
 from privaudit.rows import AnswerRow, name_of, read_rows
 from privhelpers import spelling
 from privhelpers.errors import BadRecords
-from privhelpers.text import found_among, found_in
+from privhelpers.text import found_among, found_in, quoted
 
-LEAST = 0.5  # share of answers that must come back: with fewer, finding nothing would mean nothing
+LEAST = 0.5  # share of answers that must come back, and differ: otherwise finding nothing would mean nothing
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,9 @@ def leakage(answers: Answers) -> dict[QueryTest, PatientShares]:
     """Compare how many member and held-out patients the answers give away, for each cell of the table.
 
     A missing answer counts as one that gives nothing away.
+
+    Raises:
+        BadRecords: no answer gives anybody away, and more than half are one text, such as a refusal.
     """
     plan, search = answers.plan, _Search(answers)
     members = {note.patient for note in plan.sample.of(member=True)}
@@ -142,6 +145,14 @@ def leakage(answers: Answers) -> dict[QueryTest, PatientShares]:
             asked = {q.note.patient for q in plan.of(test.knowledge) if q.answers >= test.queries}
         hits = {one for one in asked if first.get((test.knowledge, one), test.queries + 1) <= test.queries}
         cells[test] = compare_patients(hits, asked, members)
+    written = (text for some in answers.texts.values() for text in some if text.strip())
+    same, times = Counter(written).most_common(1)[0]
+    if not first and times > LEAST * answers.given:
+        raise BadRecords(
+            f"{answers.name}: {times:,} of {answers.given:,} answers are one text, {quoted(same)}, and no "
+            "answer gives anybody away: if the model refuses, finding nothing means nothing; ask so that it "
+            "answers"
+        )
     return cells
 
 

@@ -18,6 +18,7 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import StandardScaler
+from tqdm import tqdm
 
 from privhelpers import rng, spelling, stats
 from privhelpers.stats import Interval
@@ -170,6 +171,7 @@ def blind_baselines(
     permutations: int = 999,
     draws: int = 500,
     seed: int = 0,
+    progress: bool = False,
 ) -> list[BlindBaseline]:
     """Try to tell two groups of patients apart by words, shape, and rarity of their notes.
 
@@ -178,6 +180,7 @@ def blind_baselines(
         permutations: of the test, which refits the baseline for each.
         draws: bootstrap draws of the intervals.
         seed: of the folds, the permutations, and the draws.
+        progress: whether to show a bar.
 
     Source: Das, Zhang and Tramer 2024.
     """
@@ -189,7 +192,9 @@ def blind_baselines(
     units = np.arange(len(members)), np.arange(len(heldout))
     parts = rng.make(seed, "checkup/blind").permutation(member.size) % PARTS
     baselines = []
-    for name, kernel in _kernels([*members, *heldout]):
+    kernels = _kernels([*members, *heldout])
+    bar = {"total": len(NAMES), "desc": "comparing files", "unit": "baseline", "disable": not progress}
+    for name, kernel in tqdm(kernels, **bar):
         learner = _smoother(kernel, parts)
         del kernel  # frees memory
 

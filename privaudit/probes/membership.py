@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
+from tqdm import tqdm
 
 from privaudit.encode import Sample
 from privaudit.settings import Settings
@@ -189,6 +190,7 @@ def measure_attacks(
     settings: Settings,
     *,
     untrained: Mapping[str, np.ndarray] | None = None,
+    progress: bool = False,
 ) -> list[Attack]:
     """Measure every attack for patients and notes, with intervals, tests and controls.
 
@@ -197,6 +199,7 @@ def measure_attacks(
         sample: the notes.
         settings: of the audit.
         untrained: scores of the same notes under fresh weights; a missing attack counts as constant.
+        progress: whether to show a bar.
     """
     patients, member = sample.patients, sample.member
     draws, seed = settings.draws, settings.seed
@@ -204,7 +207,7 @@ def measure_attacks(
     p, fresh_p = p_values(scores, sample, settings), p_values(fresh, sample, settings)
     reverse_p = p_values(scores, replace(sample, member=~member), settings)
     attacks = []
-    for name, values in scores.items():
+    for name, values in tqdm(scores.items(), desc="attacks", unit="attack", disable=not progress):
         notes = split(values, patients, member)
         null = None
         if untrained is not None:

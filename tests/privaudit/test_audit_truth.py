@@ -82,6 +82,8 @@ def test_a_tokenizer_that_learned_the_members_is_flagged_with_weights_that_learn
     assert tokens.untrained.auc.low <= 0.5 <= tokens.untrained.auc.high, "a tokenizer that learned from both"
     assert audit.verdict.outcome == (FLAGGED if group == "members" else NOTHING_FOUND), audit.verdict.reasons
     assert (tokens.patient.auc.low > 0.9) == (group == "members")
+    advice = " ".join(privaudit.report_facts(audit)["next"])
+    assert ("differential privacy in the training alone does not protect" in advice) == (group == "members")
 
 
 def test_a_reference_that_reads_less_of_each_note_blames_no_model(tmp_path):

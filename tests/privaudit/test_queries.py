@@ -194,7 +194,8 @@ def test_a_run_that_two_patients_share_names_neither(home, tmp_path):
     both = [[{**row, "text": f"{row['text']} {shared}"} for row in rows] for rows in (MEMBERS, HELDOUT)]
     paths = [toy.write(tmp_path / f"{n}.jsonl", rows) for n, rows in enumerate(both)]
     plan = plan_questions(privaudit.read_files(*paths), LITTLE)
-    rows = [{"id": q["id"], "answer": shared} for q in rows_of(plan) for _ in range(q["answers"])]
+    ids = [q["id"] for q in rows_of(plan) for _ in range(q["answers"])]
+    rows = [{"id": one, "answer": f"{shared} {n}"} for n, one in enumerate(ids)]
     cells = leakage(read_answers(toy.write(tmp_path / "a.jsonl", rows), plan))
     assert all(one.members.hits == one.heldout.hits == 0 for one in cells.values())
 
@@ -216,6 +217,13 @@ def test_answers_that_are_missing_are_counted_and_said(audit, plan, tmp_path):
     for too_few in (rows[: len(rows) // 3], empty):
         with pytest.raises(BadRecords, match="at least half"):
             audit(too_few, tmp_path)
+
+
+def test_answers_that_are_one_refusal_are_refused(audit, plan, tmp_path):
+    refusal = "I cannot share what is known about a person."
+    rows = [row | {"answer": refusal} for row in answered(rows_of(plan), MEMBERS)]
+    with pytest.raises(BadRecords, match=f"are one text, {refusal}, .* finding nothing means nothing"):
+        audit(rows, tmp_path)
 
 
 def test_answers_to_other_questions_are_refused(audit, files, tmp_path):

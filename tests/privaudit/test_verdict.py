@@ -179,6 +179,15 @@ def test_what_a_leak_itself_can_invert_excuses_no_finding():
     assert conclude(swapped={"loss": 1e-6}, invertible={"loss"}).reasons == (EXCHANGED,)
 
 
+def test_swapped_files_excuse_no_tokenizer_that_learned_from_members():
+    """It needs fewer tokens for their notes, each harder to predict, so the loss points the other way."""
+    tokens = {AttackTest(AttackName.TOKENS, Part.ALL): 1e-4}
+    judged = conclude(tokens, swapped={"loss": 1e-6})
+    assert judged.outcome == FLAGGED and judged.reasons[-1] == EXCHANGED and not judged.explanations
+    assert conclude(swapped={**tokens, "loss": 1e-6}).outcome == UNDECIDED
+    assert conclude(tokens, DIFFER).outcome == UNDECIDED
+
+
 ATTACKS = [AttackTest(name, part) for name in ("loss", "zlib", "lower_case") for part in Part]
 EVERY = {key: 0.5 + n / 1000 for n, key in enumerate([*ATTACKS, *Check])}
 
