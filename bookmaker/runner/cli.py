@@ -56,7 +56,7 @@ def _run(root: Path, options: argparse.Namespace) -> None:
     commands.die_with_parent()
     from bookmaker.runner import run  # papermill takes a third of a second to load
 
-    plan = planning.jobs(root, options.profile, only=options.job[0])
+    plan = planning.jobs(root, options.profile, only=options.job)
     run.run(root, [planning.upto(plan, rule)[-1] for rule in options.job], hours=options.limit)
 
 

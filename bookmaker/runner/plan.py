@@ -9,6 +9,7 @@ parameters, and is written only where that changes. What the run was is in its r
 """
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,13 @@ from nbformat import NotebookNode
 
 from bookmaker.runner import files, fingerprint, kept, notebooks, profiles
 from bookmaker.runner.chain import (
+    ALONE,
     CHAIN,
     CHAPTER_MODEL,
     DEFAULT_PROFILES,
     DPSGD,
     EPSILON,
+    FOUNDATIONS,
     MAKERS,
     PRETRAINED,
     Step,
@@ -152,13 +155,13 @@ def _needs(step: Step, model: str | None, before: list[Job]) -> list[Job]:
     return list({job.rule: job for job in needed}.values())
 
 
-def jobs(root: Path, profile_name: str, *, only: str = "") -> list[Job]:
+def jobs(root: Path, profile_name: str, *, only: Collection[str] = ()) -> list[Job]:
     """Return every run of a profile, each after those that it needs; what fits is taken from kept runs.
 
     Args:
         root: the repository.
         profile_name: a file of `params/` without its ending.
-        only: a run; the fingerprints of other chapters are then left empty, since they take most of the time.
+        only: runs; the fingerprints of other chapters are then left empty, since they take most of the time.
 
     Raises:
         PrivHelpersError: the profile or a notebook is not as it must be; nothing has run.
@@ -169,7 +172,8 @@ def jobs(root: Path, profile_name: str, *, only: str = "") -> list[Job]:
     helpers = fingerprint.Helpers(root)
     pretrained = [seal.read_text() for seal in sorted((root / PRETRAINED).rglob(f"*{SEAL}"))]
     for step in CHAIN:
-        notebook, asked = source(root, step.slug), not only or only.startswith(step.slug)
+        notebook = source(root, step.slug)
+        asked = not only or any(rule.startswith(step.slug) for rule in only)
         code = helpers.fingerprint(notebook, profile.name) if asked else ""
         for model, planned in _variants(step, profile):
             needs, inputs = _needs(step, model, plan), {}
@@ -236,18 +240,21 @@ def other_notes(root: Path, plan: list[Job]) -> str:
 
 
 def together(plan: list[Job], *, apart: bool = False) -> dict[str, list[Job]]:
-    """Return the jobs by the name of the rule that makes them: runs of a chapter on several models are one.
+    """Return the jobs by the name of the rule that makes them: some short ones are made by one.
 
-    They share a kernel: the packages, which take longer to load than a small run takes, load once.
+    These are runs of a chapter on several models, the chapters that read no other run, and kept runs. They
+    share a kernel: the packages, which take longer to load than a small run takes, load once.
 
     Args:
         plan: jobs of one profile.
         apart: a rule for each job, as on a cluster, where they run side by side.
     """
-    shared = {step.slug for step in CHAIN if step.per == "model" and not apart}
+    shared = {step.slug: step.slug for step in CHAIN if step.per == "model"}
+    shared |= dict.fromkeys(FOUNDATIONS, "foundations") | dict.fromkeys(ALONE, "alone")
     rules: dict[str, list[Job]] = {}
     for job in plan:
-        rules.setdefault(job.slug if job.slug in shared and not job.kept else job.rule, []).append(job)
+        name = "kept" if job.kept else shared.get(job.slug, job.rule)
+        rules.setdefault(job.rule if apart else name, []).append(job)
     return rules
 
 

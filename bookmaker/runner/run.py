@@ -94,7 +94,7 @@ def _attempt(root: Path, job: Job, store: Store, hours: float, kernel: Kernel) -
         notebooks.clean(executed, root)
         lighten(executed)
         artifacts = files.hashes(store.path(job.artifacts), fingerprint.RECORD)
-        plan = planning.jobs(root, job.profile, only=job.rule)
+        plan = planning.jobs(root, job.profile, only=[job.rule])
         now = next(one for one in plan if one.rule == job.rule)
         if (now.fingerprint, planning.reads(root, job)) != (job.fingerprint, read):
             raise RunFailed("its code, or results that it reads, changed while it ran; make it again")

@@ -54,9 +54,19 @@ def test_the_plan_fills_in_profile_model_and_models(jobs):
 
 
 def test_a_plan_for_one_run_says_of_it_what_the_whole_plan_does(root, jobs):
-    rule = "extraction_baseline"
-    alone = {job.rule: job for job in plan.jobs(root, "toy", only=rule)}
-    assert alone[rule] == jobs[rule] and list(alone) == list(jobs)
+    some = ["extraction_baseline", "composition"]
+    alone = {job.rule: job for job in plan.jobs(root, "toy", only=some)}
+    assert [alone[rule] for rule in some] == [jobs[rule] for rule in some] and list(alone) == list(jobs)
+
+
+def test_one_kernel_makes_every_model_of_a_chapter_and_the_chapters_that_read_no_run(jobs):
+    rules = plan.together(list(jobs.values()))
+    assert [job.model for job in rules["extraction"]] == MODELS
+    for name in ("foundations", "alone"):
+        assert len(rules[name]) > 1 and not any(job.needs for job in rules[name])
+    made = [job.rule for some in rules.values() for job in some]
+    assert sorted(made) == sorted(jobs) and len(rules) < len(jobs)
+    assert list(plan.together(list(jobs.values()), apart=True)) == list(jobs)
 
 
 def test_paths(jobs):
