@@ -82,7 +82,8 @@ def test_a_wheel_holds_every_file_of_both_packages_and_nothing_else(installed):
         held = {name for name in wheel.namelist() if ".dist-info/" not in name}
     files = [path for name in PACKAGES for path in (installed.source / name).rglob("*") if path.is_file()]
     kept = {str(path.relative_to(installed.source)) for path in files if path.suffix != ".pyc"}
-    assert len(kept) > 250 and held == kept
+    (page,) = held - kept
+    assert len(kept) > 250 and held > kept and page.endswith(".data/data/share/man/man1/privai-leak.1")
 
 
 @pytest.mark.nightly

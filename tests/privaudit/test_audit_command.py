@@ -244,6 +244,16 @@ def test_the_command_verifies_and_says_its_exit_codes(tmp_path, capsys):
         assert left.value.code == 0 and "exit codes:" in capsys.readouterr().out
 
 
+def test_the_man_page_has_every_command_and_exit_code_of_the_help(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    told = capsys.readouterr().out
+    (commands,) = re.findall(r"^ *\{([a-z,]+)\}$", told, re.MULTILINE)
+    codes = re.findall(r"^ {2}(\d+) ", told, re.MULTILINE)
+    page = (ROOT / "privaudit" / "privai-leak.1").read_text()
+    assert re.findall(r"^\.TP\n\.B (\S+)$", page, re.MULTILINE) == [*commands.split(","), *codes]
+
+
 def test_the_audit_starts_in_the_current_folder(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr("privaudit.cli.run", lambda root, options: seen.append((root, options)))
