@@ -49,7 +49,7 @@ from privhelpers.text import in_words, inserted, rounded_down
 
 _FORM = Path(__file__).with_name("report.schema.json")
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn", "statsmodels")
-SCHEMA = "privai-leak/audit-report/2"
+SCHEMA = "privai-leak/audit-report/3"
 # Keys of one kind of audit; null in the others.
 ONE_KIND = ("model", "truncated", "guessed", "completed", "synthetic", "copies", "queries")
 
@@ -303,9 +303,7 @@ def report_facts(audit: Audit, *, made: str = "") -> dict:
     facts = {
         **dict.fromkeys(ONE_KIND),
         "schema": SCHEMA,
-        "language": "en",
-        "catalogue": None,
-        "first_page": first_page(audit, coverage, made),
+        "first_page": first_page(audit, made),
         **answers(audit, coverage),
         "who": words["who"],
         "made": made,

@@ -280,7 +280,7 @@ def _terms(audit: Audit) -> list[list[str]]:
 
 
 def answers(audit: Audit, coverage: Mapping) -> dict:
-    """Return what both the file and its first page contain."""
+    """Return what was found in words: the first page shows it, and the file has it for itself."""
     words, verdict = words_of(audit), audit.verdict
     name = next(one.name for one in (audit.target, audit.answers, audit.files.synthetic) if one)
     headline = words["headlines"][verdict.outcome]
@@ -295,8 +295,8 @@ def answers(audit: Audit, coverage: Mapping) -> dict:
     }
 
 
-def first_page(audit: Audit, coverage: Mapping, made: str) -> dict:
-    """Return every word of the first page."""
+def first_page(audit: Audit, made: str) -> dict:
+    """Return the words of the first page that are nowhere else in the report."""
     words, outcome = words_of(audit), audit.verdict.outcome
     first, named = words["first_page"], ""
     about = [first["about"].format(audit.files.members.name)]
@@ -314,9 +314,7 @@ def first_page(audit: Audit, coverage: Mapping, made: str) -> dict:
         for who in Recipient
     ]
     return {
-        **answers(audit, coverage),
         "about": " ".join(about),
-        "key_figure": key_figure(audit),
         "beside": first["judges_nothing"] if outcome == UNDECIDED else "",
         "named": named,
         "severity": levels,

@@ -112,9 +112,13 @@ def check_first_sheet(facts: dict, page: str) -> bytes:
     first, second, *more = (
         text_of(html.escape(sheet.extract_text())) for sheet in pypdf.PdfReader(io.BytesIO(pdf)).pages
     )
-    words, labels = facts["first_page"], facts["first_page"]["labels"]
+    labels = facts["first_page"]["labels"]
     assert first == text_of(first_page(page))
-    for text in (*words["answers"].values(), words["key_figure"]["sentence"], words["named"]):
+    for text in (
+        *facts["answers"].values(),
+        facts["key_figures"][0]["sentence"],
+        facts["first_page"]["named"],
+    ):
         assert text and text_of(html.escape(text)) in first
     assert first.endswith("".join(labels[name] for name in ("decision", "name", "date")))
     assert second.startswith(text_of(labels["full"])) and more

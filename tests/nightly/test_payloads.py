@@ -126,7 +126,7 @@ def report():
     row = facts["data"][0] | {"identifiers_not_found": 2}  # which the kept report does not have yet
     facts["data"] = [row | {"file": text, "role": text} for text in PAYLOADS]
     facts["model"] |= {"name": whole, "type": whole, "kind": whole, "files": dict.fromkeys(PAYLOADS, "0")}
-    facts["first_page"] |= {"title": whole, "about": whole}
+    facts["title"] = facts["first_page"]["about"] = whole
     facts["explanations"] = PAYLOADS
     facts["tests"] = [facts["tests"][0] | {"name": text} for text in PAYLOADS]
     written = SimpleNamespace(texts=PAYLOADS, disclosures=SimpleNamespace(disclosed=tuple(PAYLOADS)))

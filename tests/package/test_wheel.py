@@ -98,7 +98,7 @@ def test_an_audit_far_from_the_book_is_whole_and_its_bundle_holds(installed):
     assert {path.name for path in folder.iterdir()} == {"report.html", "report.json", "report.schema.json"}
     facts = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     jsonschema.validate(facts, json.loads((folder / "report.schema.json").read_text(encoding="utf-8")))
-    assert facts["language"] == "en" and '<html lang="en">' in (folder / "report.html").read_text()
+    assert '<html lang="en">' in (folder / "report.html").read_text()
     done = installed.privai_leak("verify", "out.zip")
     assert done.returncode == 0 and "out.zip: holds: " in done.stdout, done.stderr
 
