@@ -33,6 +33,8 @@ SPOKEN = {
     ' onclick="toggleFullScreen()"': "",
     ' onclick="window.print()"': "",
 }
+_MATH = r'<span class="math notranslate nohighlight">\\\([^<]*\\\)</span>'
+_HELD = re.compile(rf'(?<!"unbroken">)(?:[(\[“]{_MATH}[-.,;:!?)\]”’]*|(?<![(\[“]){_MATH}[-.,;:!?)\]”’]+)')
 NEW_TAB = re.compile(r'\starget="_blank"(?![^>]*\srel=)')
 # The icons' style sheet is enough: the script is 1.5 MB and draws them once more, and browsers warn of fonts
 # that are fetched early and not drawn at once, as on a busy computer, or never.
@@ -80,17 +82,26 @@ def _launch_chapters_only(
         context["header_buttons"] = [button for button in buttons if button.get("label") != "launch-buttons"]
 
 
-def _lighten_and_name(app: Sphinx, error: Exception | None) -> None:
-    """Drop what no page needs, and write what a screen reader and a keyboard can use."""
+def hold_formulas(text: str) -> str:
+    """Hold formulas and the signs next to them together: a browser may end a line before a comma.
+
+    What is held together already is left alone: a build also finds pages that an earlier one finished.
+    """
+    return _HELD.sub(r'<span class="unbroken">\g<0></span>', text)
+
+
+def _finish(app: Sphinx, error: Exception | None) -> None:
+    """Drop what no page needs, and write what a screen reader, a keyboard, and a line's end can use."""
     if error is not None or app.builder.format != "html":
         return
     for page in Path(app.outdir).rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        named = NEW_TAB.sub(r'\g<0> rel="noopener"', HEAVY.sub("", text))
+        finished = NEW_TAB.sub(r'\g<0> rel="noopener"', HEAVY.sub("", text))
         for old, new in SPOKEN.items():
-            named = named.replace(old, new)
-        if named != text:
-            page.write_text(named, encoding="utf-8")
+            finished = finished.replace(old, new)
+        finished = hold_formulas(finished)
+        if finished != text:
+            page.write_text(finished, encoding="utf-8")
 
 
 def _leave_outputs_to_the_reader(app: Sphinx, doctree: nodes.document) -> None:
@@ -123,5 +134,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("html-page-context", _launch_chapters_only, priority=900)
     app.connect("html-page-context", _tidy_head, priority=900)
     app.connect("build-finished", _copy_mathjax)
-    app.connect("build-finished", _lighten_and_name)
+    app.connect("build-finished", _finish)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -7,6 +7,7 @@ from myst_nb.core.variables import format_plain_text
 from nbformat import v4
 
 from bookmaker.site._outputs import check_picture, clean_html, clean_outputs
+from bookmaker.site._sphinx_ext import hold_formulas
 from privhelpers.errors import RunFailed
 from privhelpers.text import inert
 
@@ -129,3 +130,13 @@ def test_a_caption_needs_its_picture_and_a_picture_its_description():
     ):
         with pytest.raises(RunFailed, match="extraction, code cell 4"):
             picture(metadata, **data)
+
+
+def test_a_line_does_not_end_between_a_formula_and_the_sign_next_to_it():
+    formula = r'<span class="math notranslate nohighlight">\(x\)</span>'
+    held = hold_formulas(f"If {formula}, then ({formula} is 1) or {formula} is 2.")
+    assert BeautifulSoup(held, "html.parser").select(".unbroken") == [
+        BeautifulSoup(f'<span class="unbroken">{one}</span>', "html.parser").span
+        for one in (f"{formula},", f"({formula}")
+    ]
+    assert hold_formulas(held) == held
