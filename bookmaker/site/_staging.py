@@ -98,8 +98,9 @@ def _fold(page: NotebookNode) -> None:
         for tag in FOLDED.keys() & set(tags):
             hidden = ["hide-cell"] if tag == exercises.SOLUTION else ["hide-input", "plumbing"]
             cell.metadata["tags"] = [*(tag for tag in tags if tag != "hide-input"), *hidden]
-            prompts = {"code_prompt_show": f"Show {FOLDED[tag]}", "code_prompt_hide": f"Hide {FOLDED[tag]}"}
-            cell.metadata.setdefault("mystnb", {}).update(prompts)
+            shown = cell.metadata.setdefault("mystnb", {})
+            told = "the code of the table" if tag == "figure" and "figure" not in shown else FOLDED[tag]
+            shown.update(code_prompt_show=f"Show {told}", code_prompt_hide=f"Hide {told}")
 
 
 def _lead(page: NotebookNode) -> None:
