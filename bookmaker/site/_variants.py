@@ -15,8 +15,9 @@ LABELS = (
 )
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 NOTE = """The tables, figures, and inserted numbers of this page belong to this model.
-The sentences were written for the chapter's own page; the list at the end marks those that are true here.
+**The sentences were written for the chapter's own page**; the list at the end marks those that are true here.
 """
+MESSAGE = re.compile(r"^\*\*[^*]+\*\* ")  # of a caption: what is to be seen in the chapter's own run
 
 
 def _named_parts(cell: NotebookNode) -> list[dict]:
@@ -62,6 +63,8 @@ def variant(page: NotebookNode, *, model: str) -> NotebookNode:
     used = re.compile(rf"(?:(?<=[(`<#])|(?<=:label: )|(?<=:name: ))(?:{names})(?=[)`>]|\s*$)", re.MULTILINE)
     for part in parts:
         part["name"] += suffix
+        if "caption" in part:
+            part["caption"] = MESSAGE.sub("", part["caption"])
     for cell in prose if labels else []:
         cell.source = used.sub(lambda label: label[0] + suffix, cell.source)
     title = f"# \\1 ({in_words(model)})\n\n{NOTE}"

@@ -66,3 +66,9 @@ def test_exercises_and_solutions_are_in_the_chapter_alone():
     )
     assert "kept()" in text and "More." in text
     assert not any(word in text for word in ("secret", "Count", "xercise", "solution", "Do"))
+
+
+def test_a_caption_says_what_is_drawn_and_not_what_the_own_run_shows():
+    figure = {"name": "fig-roc", "caption": "**Members are found.** The curves are bands."}
+    page, _ = made("# X", v4.new_code_cell("draw()", metadata={"mystnb": {"figure": figure}}))
+    assert page.cells[1].metadata["mystnb"]["figure"]["caption"] == "The curves are bands."
