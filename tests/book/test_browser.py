@@ -276,7 +276,7 @@ def test_a_keyboard_is_enough(chromium, site):
     page.wait_for_url("**#main-content")  # a loaded machine gets there later
     solution = page.locator(".solution.dropdown").first
     assert not solution.locator("p").last.is_visible()
-    solution.locator("button").focus()
+    solution.locator(".toggle-button").focus()
     page.keyboard.press("Enter")
     assert solution.locator("p").last.is_visible()
     table = page.locator(".cell_output [role=group][tabindex='0']").first
