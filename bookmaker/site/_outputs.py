@@ -43,6 +43,9 @@ BOX = {"div": {"tabindex": "0", "role": "group", "aria-label": "Table"}}
 NUMBER = re.compile(
     r"(?:[\s\d.,:;+\-−–±<>≤≥≈%()\[\]/·×⁰¹²³⁴⁵⁶⁷⁸⁹⁻]|\b(?:to|of|e|inf|s)\b|(?<=\d)e(?=[-+]?\d))+"
 )
+GAP = 2.5  # between two columns, in letters
+DENSE = {"dense": 108, "denser": 112}  # in letters: what is wider than the text is set smaller, in two steps
+FEW = 5  # columns that fit, or whose words wrap
 MISSING = {"none", "no", "undefined", "unknown", "no bound", "nothing varied"}  # of a number
 
 
@@ -56,23 +59,34 @@ CLEANER = nh3.Cleaner(
 )
 
 
-def _mark_words(table: Tag) -> None:
-    """Give the columns of words, with their headers, the class `words`: pandas marks none.
-
-    A column holds words if more of its cells are words than numbers; a word for a missing number, such
-    as "none", is neither. Columns are counted from the right: a row may share the left cells of one above it.
-    """
+def _columns(table: Tag) -> list[list[Tag]]:
+    """Return the cells of each column, from the right: a row may share the left cells of one above it."""
     columns = defaultdict(list)
     for row in table.find_all("tr"):
         if not row.find(colspan=True):
             for place, cell in enumerate(reversed(row.find_all(["th", "td"]))):
                 columns[place].append(cell)
-    for column in columns.values():
+    return list(columns.values())
+
+
+def _mark_words(columns: list[list[Tag]]) -> None:
+    """Give the columns of words, with their headers, the class `words`: pandas marks none.
+
+    A column holds words if more of its cells are words than numbers; a word for a missing number, such
+    as "none", is neither.
+    """
+    for column in columns:
         texts = [cell.get_text(" ", strip=True) for cell in column if not cell.find_parent("thead")]
         texts = [text for text in texts if any(map(str.isalnum, text)) and text not in MISSING]
         if 2 * sum(bool(NUMBER.fullmatch(text)) for text in texts) < len(texts):
             for cell in column:
                 cell["class"] = [*cell.get("class", []), "words"]
+
+
+def _width(column: list[Tag]) -> float:
+    """Return about how many letters wide a column is: a header wraps between words, no other cell does."""
+    texts = [(cell.get_text(" ", strip=True), cell.find_parent("thead")) for cell in column]
+    return GAP + max(len(part) for text, head in texts for part in (text.split() if head else [text]) or [""])
 
 
 def clean_html(html: str) -> str:
@@ -81,7 +95,10 @@ def clean_html(html: str) -> str:
     for text in soup.find_all(string=True):
         text.replace_with(inert(text, keep=f"{LINES}\u00a0"))
     for table in soup.find_all("table"):
-        _mark_words(table)
+        columns = _columns(table)
+        _mark_words(columns)
+        width = sum(map(_width, columns)) if len(columns) > FEW else 0
+        table["class"] = [*table.get("class", []), *(name for name, most in DENSE.items() if width > most)]
     return str(soup)
 
 
