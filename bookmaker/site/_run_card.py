@@ -35,7 +35,7 @@ def _runs(runs: dict[str, Any]) -> str:
             words(run["notebook"]),
             words(in_words(run["model"])) if run["model"] else "",
             *(duration(run[kind]) for kind in ("seconds", "cpu_seconds")),
-            f"{run['peak_memory_mib']:,} MiB",
+            f"{run['peak_memory_mib']:,}{NO_BREAK}MiB",
             str(len(run["artifacts"])),
         )
         for run in runs.values()
@@ -80,7 +80,8 @@ def _citation(manifest: dict[str, Any], digest: str) -> str:
     return f"""The PrivAI-Leak authors, *{TITLE}*, version {__version__}.
 Run of profile {words(manifest["profile"])}, {day}; its manifest has the SHA-256 `{digest}`.
 
-```text
+```{{code-block}} text
+:class: wraps
 @software{{privai-leak,
   author  = {{{{The PrivAI-Leak authors}}}},
   title   = {{{TITLE}}},

@@ -163,7 +163,7 @@ def partition(minutes: Sequence[float], parts: int) -> list[slice]:
 
 def _hours(minutes: float) -> str:
     hours, rest = divmod(round(minutes), 60)
-    return f"{hours}\u00a0h {rest:02d}\u00a0min" if hours else f"{rest}\u00a0min"
+    return f"{hours}\u00a0h\u00a0{rest:02d}\u00a0min" if hours else f"{rest}\u00a0min"
 
 
 def _plan(
@@ -199,7 +199,7 @@ def syllabus(chapters: dict[str, Chapter]) -> str:
     core = [chapters[slug] for slug in chain.CORE]
     weeks = WEEKS - OF_CHOICE
     last = range(weeks + 1, WEEKS + 1)
-    free = [[f"week {week}", "two chapters of the library", *4 * [""]] for week in last]
+    free = [[f"week\u00a0{week}", "two chapters of the library", *4 * [""]] for week in last]
     library = [
         [f"{{ref}}`{one.label}`", _hours(one.minutes())]
         for slug, one in chapters.items()
@@ -216,9 +216,9 @@ def syllabus(chapters: dict[str, Chapter]) -> str:
     ]
     sections = {
         "Six weeks": "The core, with the two shortest exercises of each chapter.\n\n"
-        + _plan([f"week {week}" for week in range(1, 7)], core, 2),
+        + _plan([f"week\u00a0{week}" for week in range(1, 7)], core, 2),
         "Fourteen weeks": "The core, with all its exercises, then four chapters of your choice.\n\n"
-        + _plan([f"week {week}" for week in range(1, weeks + 1)], core, None, free)
+        + _plan([f"week\u00a0{week}" for week in range(1, weeks + 1)], core, None, free)
         + "\nEach chapter of the library begins with the chapters of the core that it needs.\n\n"
         + table(["chapter of the library", "with all exercises and the quiz"], library),
         "Two days": "Seven chapters of the core, with the shortest exercise of each; leave the proofs to the "

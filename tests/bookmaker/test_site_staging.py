@@ -214,7 +214,7 @@ def test_the_chapter_is_the_run_nearest_eight_or_the_baseline(untouched, staged)
 def test_the_run_card_shows_what_ran_and_how_to_cite_it(staged):
     text = (staged / "book" / "run_card.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("| private_training |")]
-    assert len(rows) == 3 and "1\u00a0min\u00a001\u00a0s" in rows[0] and "512 MiB |" in rows[0]
+    assert len(rows) == 3 and "1\u00a0min\u00a001\u00a0s" in rows[0] and "512\u00a0MiB |" in rows[0]
     assert "| `target_epsilon` | `0.5`, `7`, `12` |" in text and "date    = {2026-01-01}" in text
     assert text.count(hashlib.sha256((staged.parent / "manifest.json").read_bytes()).hexdigest()) == 2
 
