@@ -14,7 +14,8 @@ INTRO = """(chapter-map)=
 # How the chapters build on each other
 
 The core is a path: each of its chapters uses what the ones above it explain.
-A chapter of the library is shown to the right of the last chapter of the core that it needs.
+A chapter of the library is shown to the right of the last chapter of the core that it needs;
+on a phone, it is below.
 
 """
 

@@ -30,14 +30,14 @@ Even of a model that is trained for release, a promise says nothing about:
 {not_protected}
 
 Each figure is shown with the same one for people held out, on whose notes no measured model was trained;
-of canaries, those that were planted beside those that were kept out.
+of canaries, the planted ones with the ones that were kept out.
 The training set is the clinical one, also on the card of the public checkpoint, which saw none of it.
 An AUC of the training set compares its notes with those of people held out; an AUC of people held out
 compares them with each other.
 """
 DIGITS, HASH = 4, 12  # of a number, and of a hash, which the manifest has in full
 TRAINED_ON = {"public": ("public.jsonl",), "baseline": ("train.jsonl",)}  # others: the whole hospital
-PEOPLE = {"member": "the training set", "control": "people held out"}
+PEOPLE = {"member": "training set", "control": "held out"}
 
 
 def _number(value: float) -> str:
@@ -98,7 +98,7 @@ def _shape(config: dict[str, Any], weights: int) -> str:
 
 
 def _measured(rows: list[dict[str, Any]]) -> str:
-    """Return the measurements of one model as a table, the training set beside people held out."""
+    """Return the measurements of one model as a table, the training set above people held out."""
     order = list(dict.fromkeys(row["measure"] for row in rows))
     shown = [
         (
