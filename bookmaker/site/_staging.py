@@ -86,6 +86,15 @@ def pages(plan: list[Job]) -> list[Page]:
     return all_pages
 
 
+def _folded(tag: str, cell: NotebookNode) -> str:
+    """Return the words on the fold of a cell."""
+    if tag == "figure" and "figure" not in cell.metadata.get("mystnb", {}):
+        return "the code of the table"
+    if tag == "setup" and "import" not in cell.source:
+        return "the code of this step"
+    return FOLDED[tag]
+
+
 def _fold(page: NotebookNode) -> None:
     """Fold plumbing, solutions and the values that ran, which replace the defaults; remove bookkeeping."""
     injected = [cell for cell in page.cells if "injected-parameters" in notebooks.tags(cell)]
@@ -98,9 +107,9 @@ def _fold(page: NotebookNode) -> None:
         for tag in FOLDED.keys() & set(tags):
             hidden = ["hide-cell"] if tag == exercises.SOLUTION else ["hide-input", "plumbing"]
             cell.metadata["tags"] = [*(tag for tag in tags if tag != "hide-input"), *hidden]
-            shown = cell.metadata.setdefault("mystnb", {})
-            told = "the code of the table" if tag == "figure" and "figure" not in shown else FOLDED[tag]
-            shown.update(code_prompt_show=f"Show {told}", code_prompt_hide=f"Hide {told}")
+            what = _folded(tag, cell)
+            prompts = {"code_prompt_show": f"Show {what}", "code_prompt_hide": f"Hide {what}"}
+            cell.metadata.setdefault("mystnb", {}).update(prompts)
 
 
 def _lead(page: NotebookNode) -> None:

@@ -79,6 +79,22 @@ def test_a_page_folds_what_ran_and_solutions_and_says_how_long_its_run_took(stag
     assert {"hide-input", "plumbing"} <= set(notebooks.tags(tagged["claims"]))
 
 
+@pytest.mark.parametrize(
+    ("tag", "source", "figure", "shown"),
+    [
+        ("figure", "draw()", {"caption": "Rates."}, "Show the code of the figure"),
+        ("figure", "frame.round(2)", None, "Show the code of the table"),
+        ("setup", "import numpy as np", None, "Show the imports and what is read"),
+        ("setup", "scores = measure(net)", None, "Show the code of this step"),
+    ],
+)
+def test_a_fold_says_what_is_in_it(tag, source, figure, shown):
+    mystnb = {"figure": figure} if figure else {}
+    cell = v4.new_code_cell(source, metadata={"tags": [tag], "mystnb": mystnb})
+    _staging._fold(v4.new_notebook(cells=[cell]))
+    assert cell.metadata["mystnb"]["code_prompt_show"] == shown
+
+
 def test_one_fold_has_the_words_the_code_and_the_result_of_a_solution(staged):
     cells = {cell.id: cell.source for cell in page(staged, "notebooks/private_training").cells}
     solution = cells["exercises"].partition("{solution}")[2]
