@@ -36,6 +36,7 @@ SPOKEN = {
 _MATH = r'<span class="math notranslate nohighlight">\\\([^<]*\\\)</span>'
 _HELD = re.compile(rf'(?<!"unbroken">)(?:[(\[“]{_MATH}[-.,;:!?)\]”’]*|(?<![(\[“]){_MATH}[-.,;:!?)\]”’]+)')
 NEW_TAB = re.compile(r'\starget="_blank"(?![^>]*\srel=)')
+VALUE = re.compile(r"(?<=[α-ω]) = ")
 # The icons' style sheet is enough: the script is 1.5 MB and draws them once more, and browsers warn of fonts
 # that are fetched early and not drawn at once, as on a busy computer, or never.
 HEAVY = re.compile(
@@ -111,6 +112,14 @@ def _leave_outputs_to_the_reader(app: Sphinx, doctree: nodes.document) -> None:
             node["classes"] += ["mathjax_ignore", "tex2jax_ignore"]
 
 
+def hold_values(app: Sphinx, doctree: nodes.document) -> None:
+    """Keep a Greek letter and its value on one line: `ε = 8` breaks nowhere."""
+    for text in list(doctree.findall(nodes.Text)):
+        held = VALUE.sub("\u00a0=\u00a0", text)
+        if held != text and not isinstance(text.parent, nodes.literal | nodes.math | nodes.FixedTextElement):
+            text.parent.replace(text, nodes.Text(held))
+
+
 def _tidy_head(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Keep one of each script, as Sphinx 7 emits one that is added late twice, and no style of thebe."""
     styles = context.get("css_files", [])
@@ -131,6 +140,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", _drop_thebe)
     app.connect("config-inited", _launch_if_public)
     app.connect("doctree-read", _leave_outputs_to_the_reader)
+    app.connect("doctree-read", hold_values)
     app.connect("html-page-context", _launch_chapters_only, priority=900)
     app.connect("html-page-context", _tidy_head, priority=900)
     app.connect("build-finished", _copy_mathjax)

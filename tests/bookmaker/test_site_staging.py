@@ -10,11 +10,11 @@ import pytest
 import toy_site
 import yaml
 from bs4 import BeautifulSoup
-from docutils.core import publish_string
+from docutils.core import publish_doctree, publish_string
 from nbformat import v4
 
 from bookmaker.runner import chain, files, notebooks
-from bookmaker.site import _staging, exercises
+from bookmaker.site import _sphinx_ext, _staging, exercises
 from bookmaker.site._run_card import run_card
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact, PrivHelpersError, RunFailed
 from privhelpers.text import inert
@@ -93,6 +93,12 @@ def test_a_fold_says_what_is_in_it(tag, source, figure, shown):
     cell = v4.new_code_cell(source, metadata={"tags": [tag], "mystnb": mystnb})
     _staging._fold(v4.new_notebook(cells=[cell]))
     assert cell.metadata["mystnb"]["code_prompt_show"] == shown
+
+
+def test_a_letter_and_its_value_stay_on_one_line_and_code_as_it_was():
+    page = publish_doctree("At ε = 8, ``ε = 8``, and a = 1::\n\n    ε = 8\n")
+    _sphinx_ext.hold_values(None, page)
+    assert page.astext().splitlines() == ["At ε\u00a0=\u00a08, ε = 8, and a = 1:", "", "ε = 8"]
 
 
 def test_one_fold_has_the_words_the_code_and_the_result_of_a_solution(staged):

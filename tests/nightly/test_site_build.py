@@ -74,7 +74,7 @@ def test_every_page_is_built_and_the_mark_is_set(finished):
     assert "recites 9 of the 11 secrets" in re.sub("<[^>]+>", "", intro) and "0.91" in intro
     assert 'class="dataframe"' in intro
     assert (finished / SITE / "_build" / "html" / "_static" / "mathjax" / "tex-chtml.js").is_file()
-    assert "Toy private_training (ε = 12)" in html(finished, "runs/private_training--dp-eps-12")
+    assert "Toy private_training (ε\u00a0=\u00a012)" in html(finished, "runs/private_training--dp-eps-12")
 
 
 def test_a_chapter_has_the_number_of_its_file_and_counts_within_itself(finished):

@@ -83,7 +83,7 @@ def test_every_page_of_the_book_begins_a_page_in_the_order_of_the_contents(print
     assert all(plain(one) in plain(texts[at])[:120] for one, at in zip(titles, places, strict=True))
     depth = {title: depth for depth, title, _ in reversed(marks)}  # of its first place
     assert depth["The core"] == depth["Library: attacks"] == 0 and depth["Toy extraction"] == 1
-    assert not any("ε = 12" in title for _, title, _ in marks), "a chapter is printed once"
+    assert not any(re.search(r"ε\s=\s12", title) for _, title, _ in marks), "a chapter is printed once"
     assert _pdf.TITLE in texts[0] and "profile toy" in texts[0] and "Toy the_claim" in texts[1]
 
 
