@@ -46,6 +46,7 @@ NUMBER = re.compile(
 GAP = 2.5  # between two columns, in letters
 DENSE = {"dense": 108, "denser": 112}  # in letters: what is wider than the text is set smaller, in two steps
 FEW = 5  # columns that fit, or whose words wrap
+SENTENCE, WRAPPED = 40, 20  # letters of a text that wraps, and of the column that it wraps in
 MISSING = {"none", "no", "undefined", "unknown", "no bound", "nothing varied"}  # of a number
 
 
@@ -84,9 +85,13 @@ def _mark_words(columns: list[list[Tag]]) -> None:
 
 
 def _width(column: list[Tag]) -> float:
-    """Return about how many letters wide a column is: a header wraps between words, no other cell does."""
-    texts = [(cell.get_text(" ", strip=True), cell.find_parent("thead")) for cell in column]
-    return GAP + max(len(part) for text, head in texts for part in (text.split() if head else [text]) or [""])
+    """Return about how many letters wide a column is: headers wrap between words, and so do sentences."""
+    widest = 0
+    for cell in column:
+        text = cell.get_text(" ", strip=True)
+        parts = map(len, text.split() if cell.find_parent("thead") else [text])
+        widest = max(widest, *(WRAPPED if part > SENTENCE else part for part in parts), 0)
+    return widest + GAP
 
 
 def clean_html(html: str) -> str:

@@ -285,12 +285,3 @@ def test_a_solution_outside_of_chapters_is_in_no_site_without_solutions(book):
         with pytest.raises(InvalidParameter, match=re.escape(name)):
             public()
         path.write_bytes(before) if before else path.unlink()
-
-
-def test_a_fold_says_whether_it_holds_the_code_of_a_figure_or_of_a_table():
-    kinds = ({"figure": {"name": "fig-one"}}, {})
-    cells = [v4.new_code_cell(metadata={"tags": ["figure"], "mystnb": kind}) for kind in kinds]
-    page = v4.new_notebook(cells=cells)
-    _staging._fold(page)
-    folds = [cell.metadata["mystnb"]["code_prompt_show"] for cell in page.cells]
-    assert folds == ["Show the code of the figure", "Show the code of the table"]
