@@ -60,6 +60,16 @@ CLEANER = nh3.Cleaner(
 )
 
 
+def _drop_row_numbers(table: Tag) -> None:
+    """Drop the numbers 0, 1, 2 that pandas gives to rows without names."""
+    first = [row.find("th") for row in table.select("tbody tr")]
+    head = [row.find("th") for row in table.select("thead tr")]
+    numbers = [cell.get_text() if cell else "" for cell in (*head, *first)]
+    if first and numbers == ["", *map(str, range(len(first)))]:
+        for cell in (*head, *first):
+            cell.decompose()
+
+
 def _columns(table: Tag) -> list[list[Tag]]:
     """Return the cells of each column, from the right: a row may share the left cells of one above it."""
     columns = defaultdict(list)
@@ -100,6 +110,7 @@ def clean_html(html: str) -> str:
     for text in soup.find_all(string=True):
         text.replace_with(inert(text, keep=f"{LINES}\u00a0"))
     for table in soup.find_all("table"):
+        _drop_row_numbers(table)
         columns = _columns(table)
         _mark_words(columns)
         width = sum(map(_width, columns)) if len(columns) > FEW else 0

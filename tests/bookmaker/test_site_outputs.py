@@ -56,7 +56,7 @@ def test_html_keeps_its_text_and_nothing_that_acts(mime, html, clean):
 
 
 def test_tables_of_pandas_keep_their_cells_and_get_a_box_that_keys_can_scroll():
-    frame = pd.DataFrame({"text": ["<script>x</script>", "a & b"], "auc": [0.5, 0.9]})
+    frame = pd.DataFrame({"text": ["<script>x</script>", "a & b"], "auc": [0.5, 0.9]}, index=["a", "b"])
     wide = pd.DataFrame([[1, 2, 3]], columns=pd.MultiIndex.from_product([["a"], list("xyz")]))
     for table in (frame, pd.concat({"k": pd.concat({"i": wide, "j": wide})})):
         before, after = BeautifulSoup(table._repr_html_(), "html.parser"), soup(table._repr_html_())
@@ -65,6 +65,17 @@ def test_tables_of_pandas_keep_their_cells_and_get_a_box_that_keys_can_scroll():
         assert before.cells == after.cells
         assert after.div.attrs == {"tabindex": "0", "role": "group", "aria-label": "Table"}
         assert after.table["class"] == ["dataframe"] and not after("style")
+
+
+def test_the_row_numbers_of_pandas_go_and_names_stay():
+    frame = pd.DataFrame({"auc": [0.5, 0.9]})
+    named = frame.rename_axis("copies")
+    for one, left in (
+        (frame, ["auc"]),
+        (named, ["", "auc", "copies", "", "0", "1"]),
+        (frame[1:], ["", "auc", "1"]),
+    ):
+        assert [cell.text for cell in soup(one._repr_html_())("th")] == left
 
 
 @pytest.mark.parametrize(
