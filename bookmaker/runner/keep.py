@@ -101,7 +101,8 @@ def reference(root: Path, profile: str) -> Path:
     runs = Store(root / "runs" / profile / "artifacts", profile)
     manifest = published.described(root, plan)
     trained = {job.rule: kept.settings_of(job.parameters) for job in plan if job.slug in kept.TRAINED}
-    about = _about(root, manifest, plan) | kept.notes_of(runs) | {"models": trained}
+    made_at = commit(root)  # asked before the first write, which changes this copy of the book
+    about = _about(made_at, manifest, plan) | kept.notes_of(runs) | {"models": trained}
     contents = {kept.ABOUT: to_json(about)}
     for job in makers:
         page = (root / job.notebook).read_bytes()
@@ -109,7 +110,7 @@ def reference(root: Path, profile: str) -> Path:
     folder = _write(root, profile, contents)
     for name, model in models.items():
         job = next(job for job in plan if job.slug == model.slug)
-        about = _about(root, manifest, [job]) | {
+        about = _about(made_at, manifest, [job]) | {
             "parameters": job.parameters,
             "made_from": {file: sha256_of(runs.existing(file)) for file in model.read},
         }
@@ -118,12 +119,12 @@ def reference(root: Path, profile: str) -> Path:
     return folder
 
 
-def _about(root: Path, manifest: dict[str, Any], plan: list[Job]) -> dict[str, Any]:
+def _about(made_at: str, manifest: dict[str, Any], plan: list[Job]) -> dict[str, Any]:
     """Return how the runs of a plan were made, see `results.reference.Reference.about`."""
     done = [manifest["runs"][job.rule] for job in plan]
     return {
         "command": f"make book PROFILE={plan[0].profile}",
-        "commit": commit(root),
+        "commit": made_at,
         "date": max(run["started"] for run in done)[:10],
         "machine": machine(),
         "cpu_seconds": round(sum(run["cpu_seconds"] for run in done), 1),

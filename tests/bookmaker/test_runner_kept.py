@@ -218,6 +218,14 @@ def test_what_is_kept_says_how_it_was_made(book):
     assert about["models"]["synthetic_records"] == {"seed": 0}
 
 
+def test_what_is_kept_together_names_the_commit_that_it_was_kept_at(book, monkeypatch):
+    """The first folder that is written changes the copy, which would then be marked."""
+    asked = iter(["clean", "changed", "changed"])
+    monkeypatch.setattr(keep, "commit", lambda root: next(asked))
+    keep.reference(book, "study")
+    assert {open_reference(name, book).about["commit"] for name in ("study", "public", "best")} == {"clean"}
+
+
 def test_the_models_of_study_are_kept_with_what_they_follow_from(book):
     kept_files = {
         "public": ("metrics.json", "public/model.safetensors", "run.json"),  # the scores are large
