@@ -242,8 +242,8 @@ def other_notes(root: Path, plan: list[Job]) -> str:
 def together(plan: list[Job], *, apart: bool = False) -> dict[str, list[Job]]:
     """Return the jobs by the name of the rule that makes them: some short ones are made by one.
 
-    These are runs of a chapter on several models, the chapters that read no other run, and kept runs. They
-    share a kernel: the packages, which take longer to load than a small run takes, load once.
+    These are runs of a chapter on several models, and the chapters that read no other run. They share a
+    kernel: the packages, which take longer to load than a small run takes, load once.
 
     Args:
         plan: jobs of one profile.
@@ -253,8 +253,8 @@ def together(plan: list[Job], *, apart: bool = False) -> dict[str, list[Job]]:
     shared |= dict.fromkeys(FOUNDATIONS, "foundations") | dict.fromkeys(ALONE, "alone")
     rules: dict[str, list[Job]] = {}
     for job in plan:
-        name = "kept" if job.kept else shared.get(job.slug, job.rule)
-        rules.setdefault(job.rule if apart else name, []).append(job)
+        name = job.rule if apart or job.kept else shared.get(job.slug, job.rule)
+        rules.setdefault(name, []).append(job)
     return rules
 
 
