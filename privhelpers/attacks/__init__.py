@@ -5,8 +5,8 @@ it writes freely, `memorization` and `canaries` ask what it completes word for w
 diagnosis from a name, `case_studies` shows models side by side.
 
 Who was in it: `signals` from one scoring pass, `scores` (two arms, levels, what they achieve, the best of
-many), `shadow`, `bank`, `panel` and `lira` (models trained for comparison), `groups` (patients, admissions),
-`battery` (all attacks in one table).
+many), `shadow`, `bank`, `panel`, `lira`, `rmia` and `bavaria` (models trained for comparison), `quantile`
+(a regression instead of such models), `groups` (patients, admissions), `battery` (all attacks in one table).
 
 With the weights: `white_box`. From a gradient: `inversion`. Where each must fail: `controls`.
 """

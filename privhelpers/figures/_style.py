@@ -32,14 +32,14 @@ from privhelpers.text import in_words, inert, power_of_ten
 
 WIDTH, SHORT, TALL = 6.5, 2.9, 4.3  # inches
 
-NON_PRIVATE, PUBLIC, DP, ATTACK = "#3a3a3a", "#b2b2b2", "#0072b2", "#e07b00"
+NON_PRIVATE, PUBLIC, DP, ATTACK = "#3a3a3a", "#8f8f8f", "#0072b2", "#e07b00"
 _BEST_NON_PRIVATE, _EQUAL_USE = "#777777", "#94643a"
 CONTROL = "#262626"  # always hollow, hatched or dashed: never distinguished by color alone
 _DP_SHADES = mpl.colors.LinearSegmentedColormap.from_list("dp", ["#8fc3e3", "#0072b2", "#0a3566"])
 # Indigo, magenta, orange, amber: lightness and hue change together, so that neighbors differ in print, and
 # if a dark page turns them around.
 _SERIES_SHADES = mpl.colors.LinearSegmentedColormap.from_list(
-    "series", ["#4b3fa7", "#b8327a", "#e0690f", "#efb73e"]
+    "series", ["#4b3fa7", "#b8327a", "#e0690f", "#c48a00"]
 )
 _DP_RANGE = (0.25, 16.0)  # epsilons at the ends of the shades
 _SPARE_MARKERS = "Dv<>PX*pdh"
