@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 from scipy.stats import laplace, norm
 from sklearn.metrics import roc_curve
 
@@ -94,6 +95,26 @@ class Slides(_Document):
         """The advantage that remains when the output is thrown away."""
         return {"advantage": mechanisms.largest_advantage(epsilon=0.0)}
 
+    def hard_diversity(self) -> Figures:
+        """The most groups with both values if one is rare, and how many patients each must have."""
+        of, positive = 10_000, 100
+        test = np.arange(of) < positive
+        table = pd.DataFrame({"test": test, "group": 0})
+        groups = 0
+        for count in (positive, positive + 1):  # spread over as many groups, no more groups have both values
+            table["group"] = np.arange(of) % count
+            if anonymity.distinct_l_diversity(table, ["group"], "test") >= 2:
+                groups = count
+        return {"of": of, "groups": groups, "patients": of / groups}
+
+    def before_and_after(self) -> Figures:
+        """A belief after one answer by randomized response, and the bound for its epsilon."""
+        before, epsilon = 0.1, 1.0
+        honest = math.exp(epsilon) / (1 + math.exp(epsilon))
+        after = before * honest / (before * honest + (1 - before) * (1 - honest))
+        bound = mechanisms.posterior_range(prior=before, epsilon=epsilon)[1]
+        return {"before": before, "after": after, "gap": abs(after - bound)}
+
     def laplace(self) -> Figures:
         """Variance, tail and group budget against their formulas."""
         scale, t = 2.0, 3.0
@@ -127,6 +148,10 @@ class Lecture(_Document):
         cut = norm.isf(fpr)  # the statistic falls as the observation rises
         threshold, fnr = norm.logpdf(cut) - norm.logpdf(cut, 1), norm.cdf(cut, 1)
         return {"threshold": threshold, "fnr": fnr, "gain": (1 - fnr) - fpr}
+
+    def later_training(self) -> Figures:
+        """What two private trainings on the same records spend."""
+        return {"both": mechanisms.basic_composition(epsilons=[8.0, 8.0]).epsilon}
 
     def relation(self) -> Figures:
         """The sensitivity of a count of all records, by relation."""
@@ -182,6 +207,17 @@ class Textbook(_Document):
         run = {"noise_multiplier": 1.0, "participations": epochs, "delta": delta}
         plain, sampled = accounting.epsilon_without_amplification(**run), self._epsilon(1.0)
         return {"plain": plain, "sampled": sampled, "ratio": plain / sampled}
+
+    def case_study(self) -> Figures:
+        """The share of the gain over guessing that is left at both budgets."""
+        free, *private = self.printed.case_study
+        return {"kept": [(accuracy - 0.5) / (free - 0.5) for accuracy in private]}
+
+    def joined_facts(self) -> Figures:
+        """How many patients of a small table have each of three facts, and all three."""
+        table, person = tables.patients(), {"zip": "13053", "gender": "M", "nationality": "American"}
+        facts = [table[column] == value for column, value in person.items()]
+        return {"alone": min(fact.sum() for fact in facts), "joined": np.all(facts, axis=0).sum()}
 
     def audit_proves(self) -> Figures:
         """The rate that a failed attack of three hundred attempts leaves open."""
@@ -256,6 +292,38 @@ class ClinicalPaper(_Document):
         rows = self.printed.black_and_white_box
         above = [row for row in rows if row["black"] > row["white"]]
         return {"exceptions": len(above), **above[0]}
+
+    def accountants(self) -> Figures:
+        """What a gradient with little noise tells of the person in it, whose own is clipped to length 1."""
+        mu = 1 / self.printed.least_noise
+        return {"mu": mu, "allowed": 1 - mechanisms.gdp_tradeoff(1e-6, mu=mu)}
+
+    def one_percent(self) -> Figures:
+        """People who can all be found while the average leakage is one percent."""
+        return {"people": 0.01 * self.printed.patients, "patients": self.printed.patients}
+
+    def larger_leaks(self) -> Figures:
+        """Weights of GPT-2 over those of BERT."""
+        return {"ratio": self.printed.weights["GPT2"] / self.printed.weights["BERT"]}
+
+    def private_and_better(self) -> Figures:
+        """Losses of the models with an epsilon below 1, and how many are below that of no training."""
+        untrained = self.printed.untrained_loss
+        losses = [
+            self.printed.losses[sigma] for sigma, epsilon in self.printed.epsilons.items() if epsilon < 1
+        ]
+        return {"losses": losses, "better": sum(loss < untrained for loss in losses), "untrained": untrained}
+
+    def mean_threshold(self) -> Figures:
+        """The advantage of a threshold at the mean member loss over the best one, for normal losses."""
+        best = 0.07
+        gap = 2 * norm.ppf((1 + best) / 2)  # between the means, in standard deviations
+        # Members' losses with half the spread: the best test compares densities.
+        losses = np.linspace(-12, 12, 200_001)
+        excess = norm.pdf(losses, -gap, 0.5) - norm.pdf(losses)
+        optimum = np.trapezoid(np.maximum(excess, 0), losses)
+        at_mean = 0.5 - norm.cdf(-gap)
+        return {"best": best, "kept": at_mean / best, "unequal": at_mean / optimum}
 
     def useful_noise(self) -> Figures:
         """The largest noise with which the loss falls."""

@@ -350,6 +350,11 @@ class Report:
         """One over the number of samples."""
         return {"inverse": 1 / self.printed.training, "samples": self.printed.training}
 
+    def small_delta(self) -> Figures:
+        """The chance that publishing each record with probability delta exposes someone."""
+        samples = self.printed.training
+        return {"exposed": -math.expm1(samples * math.log1p(-self.printed.delta)), "samples": samples}
+
     def gaussian_divergence(self) -> Figures:
         """The formula against the library, and the classic conversion against the best known."""
         sigma, orders = 3.0, np.array([2, 8])
@@ -439,6 +444,11 @@ class Report:
         """The printed code's orders: how many, and the end of the fine ones."""
         fine = sorted(accounting.PRINTED_ORDERS)[: self.printed.fine_orders]
         return {"count": len(accounting.PRINTED_ORDERS), "last": fine[-1]}
+
+    def first_epoch(self) -> Figures:
+        """The logged loss at the end of the first epoch, and how much of the second can be as high."""
+        last, of = self.printed.last_losses[0], self.printed.training // self.printed.batch
+        return {"last": last, "batches": of * self.printed.mean_losses[1] / last, "of": of}
 
     def hours(self) -> Figures:
         """The sum of the table of minutes."""

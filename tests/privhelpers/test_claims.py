@@ -107,11 +107,28 @@ PUBLISHED = {
     "three-diverse": {"l": (3, 0), "t_disease": (4 / 9, 1e-9), "t_salary": (0.375, 1e-9)},
     "composition-attack": {"left": (1, 0), "without": (3, 0)},
     "scrubber": {"digits": (6, 0)},
+    "first-epoch": {"batches": (2.294, 1e-3)},
+    "small-delta": {"exposed": (0.014888, 1e-6)},
+    "hard-diversity": {"groups": (100, 0), "patients": (100, 0)},
+    "before-and-after": {"after": (0.231969, 1e-6)},
+    "case-study": {"kept": ([0.904762, 0.761905], 1e-6)},
+    "joined-facts": {"alone": (2, 0), "joined": (1, 0)},
+    "accountants": {"mu": (1000, 1e-9), "allowed": (1, 1e-12)},
+    "one-percent": {"people": (460, 1e-9)},
+    "larger-leaks": {"ratio": (1.148919, 1e-6)},
+    "mean-threshold": {"kept": (0.996, 1e-3), "unequal": (0.209, 2e-3)},
 }
 VERDICTS = {
-    HOLDS: ["reduction-arithmetic", "private-sums", "p-value", "interval-baseline", "gradient-size"],
+    HOLDS: [
+        "reduction-arithmetic",
+        "private-sums",
+        "p-value",
+        "interval-baseline",
+        "gradient-size",
+        "mean-threshold",
+    ],
     WRONG: ["chi-squared"],
-    CONTRADICTS: ["risk-score", "effect-label"],
+    CONTRADICTS: ["risk-score", "effect-label", "first-epoch", "private-and-better"],
     UNSUPPORTED: ["epsilon-log"],
 }
 
