@@ -303,11 +303,11 @@ class ClinicalPaper(_Document):
         return {"people": 0.01 * self.printed.patients, "patients": self.printed.patients}
 
     def larger_leaks(self) -> Figures:
-        """Weights of GPT-2 over those of BERT."""
+        """Weights of GPT-2 over weights of BERT."""
         return {"ratio": self.printed.weights["GPT2"] / self.printed.weights["BERT"]}
 
     def private_and_better(self) -> Figures:
-        """Losses of the models with an epsilon below 1, and how many are below that of no training."""
+        """Losses of the models with an epsilon below 1, and how many are below the untrained loss."""
         untrained = self.printed.untrained_loss
         losses = [
             self.printed.losses[sigma] for sigma, epsilon in self.printed.epsilons.items() if epsilon < 1
