@@ -6,9 +6,11 @@ write_records(store, records, public)
 """
 
 from privhelpers.records._canaries import Canary
+from privhelpers.records._domain import Domain, as_domain, read_domain
 from privhelpers.records._few import Few, take_few
 from privhelpers.records._hospital import Records, Stays, make_hospital_records
 from privhelpers.records._identifiers import (
+    NEVER_ISSUED,
     SPACE_BITS,
     PeopleFactory,
     Person,
@@ -27,6 +29,7 @@ from privhelpers.records._store import (
 )
 from privhelpers.records._vocabulary import (
     ALL_CONDITIONS,
+    CLINICAL,
     CONDITIONS,
     MEDICATIONS,
     PROCEDURES,

@@ -8,8 +8,10 @@ import random
 from dataclasses import asdict, dataclass
 
 from privhelpers import rng
+from privhelpers.records._domain import Domain
 from privhelpers.records._identifiers import PeopleFactory
-from privhelpers.records._notes import Field, render
+from privhelpers.records._notes import fill, render
+from privhelpers.records._vocabulary import CLINICAL
 
 DIGITS = 7
 SPACE = 10**DIGITS  # more than 2**20, so that a guess extracts nothing
@@ -42,17 +44,17 @@ class Canary:
         """The whole note."""
         return self.prefix + self.secret + self.suffix
 
-    def note(self) -> dict:
+    def note(self, domain: Domain = CLINICAL) -> dict:
         """Return the training note, without its number."""
-        number = Field("mrn", f"SYN-{self.secret}")
-        pieces = ["Patient Profile: ", Field("name", self.name), " (MRN: ", number, self.suffix]
-        text, spans = render(pieces)
+        values = {**_said(domain), "name": self.name}
+        values[domain.fields["number"]] = domain.number_prefix + self.secret
+        text, spans = render(fill(domain.canary.template, domain, values))
         return {
             "patient_id": self.patient_id,
             "admission": 0,
             "kind": "canary",
-            "condition": "Hypertension",
-            "medication": "Lisinopril",
+            "condition": domain.canary.topic,
+            "medication": domain.canary.answer,
             "rare": False,
             "text": text,
             "spans": spans,
@@ -63,9 +65,15 @@ class Canary:
         return {**asdict(self), "text": self.text}
 
 
+def _said(domain: Domain) -> dict[str, str]:
+    """Return what every canary of a domain says, by the field of the template."""
+    return {domain.fields[role]: getattr(domain.canary, role) for role in ("topic", "answer")}
+
+
 def _secrets(count: int, factory: PeopleFactory, generator: random.Random) -> list[str]:
     """Draw different secrets, none of which is part of a patient's record number."""
-    numbers = [value[4:] for value in factory.used if value.startswith("SYN-")]
+    prefix = factory.number_prefix
+    numbers = [value.removeprefix(prefix) for value in factory.used if value.startswith(prefix)]
     taken = {number[start : start + DIGITS] for number in numbers for start in (0, 1)}
     drawn = (f"{secret:0{DIGITS}d}" for secret in generator.sample(range(SPACE), count))
     secrets = dict.fromkeys(secret for secret in drawn if secret not in taken)
@@ -76,7 +84,9 @@ def _secrets(count: int, factory: PeopleFactory, generator: random.Random) -> li
     return list(secrets)
 
 
-def make_canaries(*, per_level: int, factory: PeopleFactory, seed: int, hospital: str) -> list[Canary]:
+def make_canaries(
+    *, per_level: int, factory: PeopleFactory, seed: int, hospital: str, domain: Domain = CLINICAL
+) -> list[Canary]:
     """Draw `per_level` canaries of a hospital for each number of copies, and as many controls.
 
     Source: Carlini et al. 2019, section 4.1.
@@ -86,14 +96,16 @@ def make_canaries(*, per_level: int, factory: PeopleFactory, seed: int, hospital
     secrets = _secrets(2 * planted, factory, generator)
     copies = [level for level in LEVELS for _ in range(per_level)] + [0] * planted
     generator.shuffle(copies)
+    before, after = domain.canary.template.split(f"{{{domain.fields['number']}}}")
+    said = _said(domain)
     return [
         Canary(
             canary_id=f"c{number:04d}",
             patient_id=f"c{number:04d}",
             name=(name := factory.name()),
-            prefix=f"Patient Profile: {name} (MRN: SYN-",
+            prefix=before.format(name=name, **said) + domain.number_prefix,
             secret=secret,
-            suffix="), Hypertension. Medication: Lisinopril.",
+            suffix=after.format(**said),
             copies=times,
             planted=times > 0,
         )

@@ -5,14 +5,10 @@ from dataclasses import dataclass
 
 from privhelpers import rng, validate
 from privhelpers.records._canaries import SPACE, Canary, make_canaries
+from privhelpers.records._domain import Domain, Institution, drawn
 from privhelpers.records._identifiers import PeopleFactory
 from privhelpers.records._notes import Visit, narrative_note, render, report_note
-from privhelpers.records._vocabulary import (
-    HOSPITALS,
-    RARE_CONDITIONS,
-    Hospital,
-    zipf_probabilities,
-)
+from privhelpers.records._vocabulary import CLINICAL, zipf_probabilities
 
 COMORBIDITY = ((1, 2, 3), (0.6, 0.3, 0.1))
 DRUG_PREFERENCE, TEST_PREFERENCE = (0.7, 0.2, 0.1), (0.75, 0.25)
@@ -78,22 +74,26 @@ def _conditions(case_mix: tuple[str, ...], generator: random.Random) -> list[str
 def _patient_notes(
     patient_id: str,
     factory: PeopleFactory,
-    hospital: Hospital,
+    domain: Domain,
+    hospital: Institution,
     stays: Stays,
     report_share: float,
     generator: random.Random,
 ) -> tuple[str, list[dict]]:
     person, conditions = factory.person(), _conditions(hospital.case_mix, generator)
-    drugs = {c: generator.choices(hospital.practice[c].medications, DRUG_PREFERENCE)[0] for c in conditions}
-    height, weight = generator.randint(58, 76), generator.randint(105, 260)
+    drugs = {c: generator.choices(hospital.practice[c].answers, DRUG_PREFERENCE)[0] for c in conditions}
+    numbers = drawn(domain.numbers["person"], generator)
     notes = []
     for admission in range(_count(stays.admissions, generator)):
         condition = generator.choice(conditions)
-        procedure = generator.choices(hospital.practice[condition].procedures, TEST_PREFERENCE)[0]
-        visit = Visit(person, condition, drugs[condition], procedure, height, weight)
+        procedure = generator.choices(hospital.practice[condition].actions, TEST_PREFERENCE)[0]
+        visit = Visit(person, condition, drugs[condition], procedure, numbers)
         for _ in range(_count(stays.notes, generator)):
             report = generator.random() < report_share
-            parts = report_note(visit, generator) if report else narrative_note(visit, hospital, generator)
+            if report:
+                parts = report_note(visit, domain, generator)
+            else:
+                parts = narrative_note(visit, domain, hospital, generator)
             text, spans = render(parts)
             notes.append(
                 {
@@ -102,7 +102,7 @@ def _patient_notes(
                     "kind": "report" if report else "narrative",
                     "condition": condition,
                     "medication": drugs[condition],
-                    "rare": condition in RARE_CONDITIONS,
+                    "rare": condition in domain.rare_topics,
                     "text": text,
                     "spans": spans,
                 }
@@ -115,12 +115,12 @@ def _number(notes: list[dict], prefix: str) -> list[dict]:
 
 
 def _group(
-    letter: str, patients: int, factory: PeopleFactory, hospital: Hospital, *habits: object
+    letter: str, patients: int, factory: PeopleFactory, *habits: object
 ) -> tuple[set[str], list[dict]]:
     """Return the names and the notes of some patients, who are numbered after a letter."""
     names, group = set(), []
     for number in range(patients):
-        name, notes = _patient_notes(f"{letter}{number:05d}", factory, hospital, *habits)
+        name, notes = _patient_notes(f"{letter}{number:05d}", factory, *habits)
         names.add(name)
         group += notes
     return names, group
@@ -137,6 +137,7 @@ def make_hospital_records(
     report_share: float = 0.15,
     hospital: str = "private",
     stays: Stays = ONE_NOTE,
+    domain: Domain = CLINICAL,
 ) -> Records:
     """Make the records of one hospital; no identifier is used twice across its groups of patients.
 
@@ -147,8 +148,10 @@ def make_hospital_records(
         crowd_patients: further patients of the hospital, 0 or more; the other patients do not depend on them.
         report_share: share of notes in the report's templates, which carry identifiers, in (0, 1].
         hospital: "private"; "auxiliary" for tuning without touching the private one; or "referral", where
-            the rare diseases come first. Each has its own drugs, wards, staff and phrases.
+            the rare diseases come first. Each has its own drugs, wards, staff and phrases. Another domain
+            has other institutions.
         stays: admissions of a patient and notes of an admission; by default up to six of one note each.
+        domain: what the notes are about; by default hospitals, or what `read_domain` returns.
 
     Raises:
         InvalidParameter: a value is out of its range.
@@ -159,15 +162,17 @@ def make_hospital_records(
     canaries_per_level = validate.positive_int(SPACE // 100, canaries_per_level=canaries_per_level)
     crowd_patients = validate.non_negative_int(crowd_patients=crowd_patients)
     report_share = validate.probability(report_share=report_share)
-    validate.one_of(HOSPITALS, hospital=hospital)
+    validate.one_of(domain.institutions, hospital=hospital)
     generator = rng.plain(seed, f"records/{hospital}")
-    factory = PeopleFactory(generator)
-    habits = HOSPITALS[hospital], stays, report_share, generator
+    factory = PeopleFactory(generator, domain.number_prefix)
+    habits = domain, domain.institutions[hospital], stays, report_share, generator
     sizes = {"p": patients, "v": validation_patients, "h": heldout_patients, "o": crowd_patients}
     groups = {letter: _group(letter, size, factory, *habits) for letter, size in sizes.items()}
-    canaries = make_canaries(per_level=canaries_per_level, factory=factory, seed=seed, hospital=hospital)
+    canaries = make_canaries(
+        per_level=canaries_per_level, factory=factory, seed=seed, hospital=hospital, domain=domain
+    )
     notes = {letter: of_group for letter, (_, of_group) in groups.items()}
-    notes["p"] += [canary.note() for canary in canaries for _ in range(canary.copies)]
+    notes["p"] += [canary.note(domain) for canary in canaries for _ in range(canary.copies)]
     rng.plain(seed, f"records/{hospital}/order").shuffle(notes["p"])
     names = {canary.name for canary in canaries}.union(*(of_group for of_group, _ in groups.values()))
     return Records(

@@ -2,8 +2,9 @@
 
 Each format lies in a range that its authority never assigns: social security numbers in area 000 or 666
 with group 00 or serial 0000, telephone numbers 555-0100 to 555-0199, e-mail under sub-domains of the
-reserved example domains (RFC 2606), ZIP codes 000xx, record numbers with a visible SYN- prefix and their
-own check digit. Names come from Faker; with identifiers that are all impossible they name no one.
+reserved example domains (RFC 2606), ZIP codes 000xx, record and account numbers with a prefix of
+`NEVER_ISSUED` and their own check digit. Names come from Faker; with identifiers that are all impossible
+they name no one.
 """
 
 import datetime
@@ -35,6 +36,13 @@ INITIALS = "ABCDEFGHJKLMNPRSTVW"
 _FAKER_FIRST, _FAKER_LAST = 690, 1000  # distinct names that Faker's en_US lists offer, rounded down
 
 MOST_PEOPLE = 2 * (9999 + 99)  # as many as there are impossible social security numbers
+
+# What a person's record or account number begins with, and why no one has such a number.
+NEVER_ISSUED = {
+    "SYN-": "a visible prefix, for synthetic, that is part of no numbering scheme",
+    "ZZ00-": "a bank account number (IBAN) begins with a country and two check digits; ZZ is the code of no "
+    "country (ISO 3166-1, user-assigned), and check digits lie between 02 and 98 (ISO 13616)",
+}
 
 # Size of each identifier's space in bits: what a guess has to get right.
 SPACE_BITS = {
@@ -75,9 +83,9 @@ def check_digit(digits: str) -> int:
 class PeopleFactory:
     """Draws people whose identifiers are unique within the factory and impossible outside it."""
 
-    def __init__(self, generator: random.Random) -> None:
-        """Start a factory from one random stream."""
-        self._random = generator
+    def __init__(self, generator: random.Random, number_prefix: str = "SYN-") -> None:
+        """Start a factory from one random stream; the prefix is one of `NEVER_ISSUED`."""
+        self._random, self.number_prefix = generator, number_prefix
         self._faker = Faker("en_US", use_weighting=False)
         self._faker.seed_instance(generator.getrandbits(63))
         self._used: set[str] = set()
@@ -96,7 +104,7 @@ class PeopleFactory:
 
     def _record_number(self) -> str:
         digits = f"{self._random.randrange(10**7):07d}"
-        return f"SYN-{digits}{check_digit(digits)}"
+        return f"{self.number_prefix}{digits}{check_digit(digits)}"
 
     def _ssn(self) -> str:
         area = self._random.choice(("000", "666"))
@@ -161,6 +169,8 @@ _IP = re.compile(r"(?<![\d.])(\d{1,3}(?:\.\d{1,3}){3})(?!\d|\.\d)")
 _NPI = re.compile(r"(?<!\d)([12]\d{9})(?!\d)")
 _ZIP = re.compile(r"\bZIP(?: code)?:? (\d{5})(?!\d)")
 _MRN = re.compile(r"\bMRN[-:# ]*([A-Z]*-?\d{5,})", re.IGNORECASE)
+_ACCOUNT = re.compile(r"\b(?:account|IBAN)(?: number| no\.?)?[-:# ]*([A-Z]*\d*-?\d{5,})", re.IGNORECASE)
+_IBAN = re.compile(r"\b([A-Z]{2})(\d{2})((?:[ -]?[A-Z0-9]){11,30})\b")
 _SAFE_HOSTS = re.compile(r"(?:^|\.)(?:example\.(?:com|net|org)|example|test|invalid)$", re.IGNORECASE)
 _SAFE_NETS = tuple(map(ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
 
@@ -171,6 +181,12 @@ def _real_ip(text: str) -> bool:
     except ValueError:
         return False
     return not any(address in net for net in _SAFE_NETS)
+
+
+def _real_iban(country: str, check: str, rest: str) -> bool:
+    """Return whether a bank may have issued this number: its remainder modulo 97 is 1."""
+    letters = re.sub("[ -]", "", rest) + country + check
+    return country != "ZZ" and int("".join(str(int(letter, 36)) for letter in letters)) % 97 == 1
 
 
 def _unsafe(text: str) -> list[tuple[str, str, tuple[int, int]]]:
@@ -191,6 +207,8 @@ def _unsafe(text: str) -> list[tuple[str, str, tuple[int, int]]]:
         *of("provider number", _NPI, lambda m: has_check_digit("80840" + m[1])),
         *of("ZIP code", _ZIP, lambda m: int(m[1]) > 500),  # the first that was given out is 00501
         *of("record number", _MRN, lambda m: not m[1].upper().startswith("SYN-"), group=1),
+        *of("account number", _ACCOUNT, lambda m: not m[1].upper().startswith(tuple(NEVER_ISSUED)), group=1),
+        *of("account number (IBAN)", _IBAN, lambda m: _real_iban(*m.groups())),
     ]
 
 
@@ -205,7 +223,7 @@ def refuse_unsafe(text: str, where: str) -> None:
         UnsafeIdentifier: naming the kind, the value and the place.
 
     Source: SSA rules on unassigned numbers; NANP 555-01XX; RFC 2606; RFC 5737; CMS NPI check digit; USPS
-        on ZIP codes.
+        on ZIP codes; ISO 13616 and ISO 3166-1 on IBANs.
     """
     if unsafe := _unsafe(text):
         kind, value, _ = unsafe[0]

@@ -8,8 +8,8 @@ import random
 from dataclasses import dataclass
 from string import Formatter
 
-from privhelpers.records._identifiers import SPACE_BITS, Person
-from privhelpers.records._vocabulary import NARRATIVE_TEMPLATES, REPORT_TEMPLATES, Hospital
+from privhelpers.records._domain import Domain, Institution, drawn
+from privhelpers.records._identifiers import Person
 
 
 @dataclass(frozen=True)
@@ -26,16 +26,15 @@ class Visit:
 
     Attributes:
         person: the patient.
-        condition, medication, procedure: of this admission.
-        height, weight: in inches and pounds.
+        topic, answer, action: of this admission.
+        numbers: of the patient, such as the height, by the field of the templates.
     """
 
     person: Person
-    condition: str
-    medication: str
-    procedure: str
-    height: int
-    weight: int
+    topic: str
+    answer: str
+    action: str
+    numbers: dict[str, str]
 
 
 def render(parts: list[str | Field]) -> tuple[str, list[dict]]:
@@ -56,34 +55,36 @@ def render(parts: list[str | Field]) -> tuple[str, list[dict]]:
     return text, spans
 
 
-def fill(template: str, person: Person, words: dict[str, object]) -> list[str | Field]:
+def fill(template: str, domain: Domain, values: dict[str, object]) -> list[str | Field]:
     """Return the pieces of a template such as `"Patient {name}: {condition}."`, its fields filled in."""
     parts: list[str | Field] = []
     for before, name, _, _ in Formatter().parse(template):
         parts.append(before)
-        if name in SPACE_BITS:
-            parts.append(Field(name, getattr(person, name)))
+        if identifier := domain.identifier(name):
+            parts.append(Field(identifier, values[name]))
         elif name:
-            parts.append(str(words[name]))
+            parts.append(str(values[name]))
     return parts
 
 
-def _clinical(visit: Visit, generator: random.Random) -> dict[str, object]:
-    pressure = f"{generator.randint(105, 165)}/{generator.randint(60, 100)}"
-    return {**vars(visit), "pressure": pressure, "age": visit.person.age, "sex": visit.person.sex}
+def _values(visit: Visit, domain: Domain, generator: random.Random) -> dict[str, object]:
+    fields, numbers = domain.fields, drawn(domain.numbers["text"], generator)
+    of_roles = {fields[role]: getattr(visit, role) for role in ("topic", "answer", "action")}
+    return {**vars(visit.person), fields["number"]: visit.person.mrn, **of_roles, **visit.numbers, **numbers}
 
 
-def report_note(visit: Visit, generator: random.Random) -> list[str | Field]:
-    """Return one of the report's six templates, filled in: these carry identifiers."""
-    words = _clinical(visit, generator)
-    return fill(generator.choice(REPORT_TEMPLATES), visit.person, words)
+def report_note(visit: Visit, domain: Domain, generator: random.Random) -> list[str | Field]:
+    """Return one of the domain's report templates, filled in: these carry identifiers."""
+    values = _values(visit, domain, generator)
+    return fill(generator.choice(domain.report), domain, values)
 
 
-def narrative_note(visit: Visit, hospital: Hospital, generator: random.Random) -> list[str | Field]:
-    """Return one of the hospital's own templates: no direct identifier, but local habits."""
-    kinds = {"ward": "wards", "staff": "staff", "closer": "closers", "arrival": "arrivals"}
-    words = {kind: generator.choice(getattr(hospital, attribute)) for kind, attribute in kinds.items()}
-    words |= _clinical(visit, generator)
-    words |= {"pulse": generator.randint(55, 110), "dose": generator.choice((5, 10, 20, 25, 40, 50, 100))}
-    words["phrase"] = hospital.practice[visit.condition].protocol
-    return fill(generator.choice(NARRATIVE_TEMPLATES), visit.person, words)
+def narrative_note(
+    visit: Visit, domain: Domain, institution: Institution, generator: random.Random
+) -> list[str | Field]:
+    """Return one of the domain's other templates: no direct identifier, but local habits."""
+    values = {kind: generator.choice(words) for kind, words in institution.words.items()}
+    values |= _values(visit, domain, generator)
+    values |= drawn(domain.numbers["narrative"], generator)
+    values["phrase"] = institution.practice[visit.topic].phrase
+    return fill(generator.choice(domain.narrative), domain, values)

@@ -53,19 +53,22 @@ def read_notes(store: Store, part: str) -> list[dict]:
     return store.read_jsonl(f"{HOME}/{part}.jsonl")
 
 
-def drug_questions(notes: Sequence[dict]) -> tuple[list[str], np.ndarray]:
-    """Return each note up to the name of its drug, and the drug's number among `MEDICATIONS`.
+def drug_questions(
+    notes: Sequence[dict], answers: Sequence[str] = MEDICATIONS
+) -> tuple[list[str], np.ndarray]:
+    """Return each note up to the name of its drug, and the drug's number among the answers.
 
     In a note the drug follows the diagnosis, so the beginning is a question and the drug is its answer.
 
     Args:
         notes: none of a canary, which names no drug.
+        answers: of the domain of the notes.
 
     Returns:
         The beginnings, without a blank at the end, and an array of the same length.
     """
     starts = [note["text"][: note["text"].index(note["medication"])].rstrip() for note in notes]
-    return starts, np.array([MEDICATIONS.index(note["medication"]) for note in notes])
+    return starts, np.array([answers.index(note["medication"]) for note in notes])
 
 
 def read_public(store: Store) -> list[str]:

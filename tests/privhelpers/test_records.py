@@ -88,6 +88,10 @@ def test_spans_match_the_text_and_miss_no_identifier(records):
         assert bool(note["spans"]) == (note["kind"] != "narrative")
 
 
+def test_the_hospital_is_the_one_that_the_kept_models_were_trained_on():
+    assert digest(11) == "7d3ab38941041e9efbb21f97d3ef3988809f6e72262a080fef169f04f5e41987"
+
+
 @pytest.mark.nightly
 def test_the_same_seed_gives_the_same_bytes_under_another_hash_seed_locale_and_time_zone():
     code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_records as t"

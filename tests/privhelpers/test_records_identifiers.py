@@ -36,11 +36,14 @@ REAL = {
     "provider number (NPI)": ("123456" + "7893",),
     "ZIP code": ("ZIP 10" + "001",),
     "record number": ("MRN: " + "48291034",),
+    "account number": ("Account: " + "48291034", "IBAN GB00-" + "48291034"),
+    "account number (IBAN)": (" ".join(("DE89", "3704", "0044", "0532", "0130", "00")),),
 }
 SAFE = (
     "000-12-0000 and 666-00-0001, call (212) 555-0199 or +1 415-555-0100",
     "a.b0001@mail.example.org, https://www.example.com, 192.0.2.7",
     "MRN: SYN-12345670, BP 120/80, DOB 1961-02-03, ZIP 00017, 1234567890",
+    "Account: ZZ00-12345670, " + " ".join(("DE88", "3704", "0044", "0532", "0130", "00")),
 )
 
 
