@@ -256,9 +256,9 @@ def test_the_strict_rule_is_silent_on_prose_about_no_patient():
     assert fired / (len(texts) * len(NAMES)) > 0.0005
 
 
-def test_tables_contain_every_claim_once_as_escaped_text(rows):
-    tables = [claims.claim_table(rows, topic) for topic in {row.claim["topic"] for row in rows}]
-    assert sum(map(len, tables)) == len(rows) == claims.verdict_counts(rows)["claims"].sum()
-    assert json.loads(json.dumps(claims.as_json(rows), allow_nan=False))[0]["id"] == rows[0].id
+def test_tables_contain_every_claim_once_as_escaped_text(every):
+    tables = [claims.claim_table(every, topic) for topic in {row.claim["topic"] for row in every}]
+    assert sum(map(len, tables)) == len(every) == claims.verdict_counts(every)["claims"].sum()
+    assert json.loads(json.dumps(claims.as_json(every), allow_nan=False))[0]["id"] == every[0].id
     shown = claims.TextTable(pd.DataFrame({"a": ["<script>x</script>"]}))
     assert "&lt;script&gt;" in shown._repr_html_() and "<script>" in repr(shown)
