@@ -1,5 +1,7 @@
 """The quiz at the end of a chapter: one bank of questions, filled with the numbers of the run that is shown.
 
+A page asks the first five; a teacher gets all of them (`bookmaker.teaching`).
+
 `book/quizzes/<slug>.yml` maps the name of a question to what it `asks`, the heading that it is about (`see`),
 the `right` choice and two to four `wrong` ones, each with what it `says` and `why`. Numbers are quoted as in
 a chapter, and an entry `numbers` may compute further ones from those that the run keeps:
@@ -35,6 +37,7 @@ RECORD = "application/papermill.record/"
 QUOTE = re.compile(r"\{glue:text\}`([A-Za-z_]\w*)(?::([^`]*))?`")
 FOLDER = "book/quizzes"
 TITLE = "Quiz"
+ON_PAGE = 5  # the first questions of a bank
 HEADING = re.compile(r"^#{2,3} (.+?)\s*$", re.MULTILINE)  # those that a link can name, see `_config.yml`
 FUNCTIONS = {"exp": math.exp, "log": math.log, "sqrt": math.sqrt}
 INTRO = "Choose an answer and check it; nothing is sent anywhere, and nothing is kept."
@@ -240,7 +243,7 @@ def add(root: Path, slug: str, page: NotebookNode) -> None:
 
     Raises what `questions` raises.
     """
-    if asked := questions(root, slug, page):
+    if asked := questions(root, slug, page)[:ON_PAGE]:
         parts = [_written(number, question) for number, question in enumerate(asked, 1)]
         text = "\n\n".join([f"(quiz-{slug.replace('_', '-')})=\n## {TITLE}\n\n{INTRO}", *parts])
         leads_on = page.cells[-1].source.startswith("Next, ")
