@@ -1,9 +1,12 @@
 """The right numbers of the teacher's questions of the core, found another way; see `test_site_quizzes`."""
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
+import scipy.optimize
 import scipy.stats
+
+from privhelpers import mechanisms
 
 MORE_RUN = {  # what the chapters keep that these questions quote, as a run might have it
     # the_claim
@@ -11,6 +14,8 @@ MORE_RUN = {  # what the chapters keep that these questions quote, as a run migh
     **{"null_low": 206.0, "null_high": 264.0, "fall_b": 33.4, "fall_c": 54.0},
     # ---
     # differential_privacy
+    **{"belief_one": 73.1, "belief_eight": 99.97, "belief_most": 0.65, "belief_limit": 0.73},
+    **{"error95": 74.9, "at_epsilon": 1.0, "ratio": 1.3, "price": 30.3, "leaks": 66.6},
     # ---
     # hypothesis_testing
     # ---
@@ -46,6 +51,22 @@ MORE_TRUE = {
     "the_claim twice-the-texts": lambda: MORE_RUN["expected"] / 1400 * len(range(50 * 14 * 4)),
     # ---
     # differential_privacy
+    "differential_privacy subtracted-averages": lambda: np.linalg.solve([[1, 5], [0, 5]], [432, 350])[0],
+    "differential_privacy worst-outputs": lambda: max(
+        sum(p - 3 * q for p, q in outputs)
+        for size in range(4)
+        for outputs in combinations([(0.6, 0.1), (0.3, 0.3), (0.1, 0.6)], size)
+    ),
+    "differential_privacy replaced-delta": lambda: sum(np.exp(1.0 * move) for move in range(2)),
+    "differential_privacy largest-budget": lambda: scipy.optimize.brentq(
+        lambda epsilon: mechanisms.posterior_range(prior=0.1, epsilon=epsilon)[1] - 0.5, 0.01, 10
+    ),
+    "differential_privacy how-far-down": lambda: 100 * mechanisms.posterior_range(prior=0.5, epsilon=1.0)[0],
+    "differential_privacy typical-error": lambda: scipy.stats.laplace.isf(0.025, scale=30 / 200 / 0.5),
+    "differential_privacy hundred-scores": lambda: scipy.stats.laplace.isf(0.025, scale=100 / 100),
+    "differential_privacy survey-share": lambda: (
+        100 * scipy.optimize.brentq(lambda share: 0.75 * share + 0.25 * (1 - share) - 0.46, 0, 1)
+    ),
     # ---
     # hypothesis_testing
     # ---
