@@ -18,6 +18,9 @@ MORE_RUN = {  # what the chapters keep that these questions quote, as a run migh
     **{"error95": 74.9, "at_epsilon": 1.0, "ratio": 1.3, "price": 30.3, "leaks": 66.6},
     # ---
     # hypothesis_testing
+    **{"np_beta": 0.7405, "missed": 0.7409, "epsilon": 1.0, "area": 0.731, "level": 1.0},
+    **{"low": 78.2, "least": 64.1, "by_curve": 1.98, "by_pair": 2.72, "tpr_eight": 99.97},
+    **{"ppv_one": 2.67, "prior_percent": 1.0, "lower": 0.98, "tries": 200_000},
     # ---
     # renyi_accounting
     # ---
@@ -69,6 +72,18 @@ MORE_TRUE = {
     ),
     # ---
     # hypothesis_testing
+    "hypothesis_testing rates-from-counts": lambda: 100 * np.mean([1] * 30 + [0] * 570),
+    "hypothesis_testing network-at-five": lambda: 100 * scipy.stats.norm.sf(scipy.stats.norm.isf(0.05) - 1),
+    "hypothesis_testing mixed-attacks": lambda: 100 * np.interp(0.11, [0.01, 0.21], [0.1, 0.6]),
+    "hypothesis_testing ceiling-at-one-half": lambda: 100 * mechanisms.largest_tpr(fpr=0.5, epsilon=1.0),
+    "hypothesis_testing largest-auc": lambda: scipy.optimize.brentq(
+        lambda epsilon: mechanisms.largest_auc(epsilon=epsilon, delta=0.0) - 0.6, 0.01, 5
+    ),
+    "hypothesis_testing nine-releases": lambda: np.linalg.norm([1 / 6] * 9),
+    "hypothesis_testing share-of-right-calls": lambda: 100 * np.mean([1] * 40 + [0] * 98),  # of 10,000
+    "hypothesis_testing bound-from-rates": lambda: scipy.optimize.brentq(
+        lambda epsilon: mechanisms.largest_tpr(fpr=0.03, epsilon=epsilon) - 0.12, 0.01, 3
+    ),
     # ---
     # renyi_accounting
     # ---
