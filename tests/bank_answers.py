@@ -4,9 +4,10 @@ from itertools import combinations, product
 
 import numpy as np
 import scipy.optimize
+import scipy.special
 import scipy.stats
 
-from privhelpers import mechanisms
+from privhelpers import accounting, mechanisms
 
 MORE_RUN = {  # what the chapters keep that these questions quote, as a run might have it
     # the_claim
@@ -23,6 +24,7 @@ MORE_RUN = {  # what the chapters keep that these questions quote, as a run migh
     **{"ppv_one": 2.67, "prior_percent": 1.0, "lower": 0.98, "tries": 200_000},
     # ---
     # renyi_accounting
+    **{"shortcut_factor": 92.7, "patient": 50.5, "claimed_one": 1.05, "true_one": 4.8},
     # ---
     # synthetic_records
     # ---
@@ -86,6 +88,30 @@ MORE_TRUE = {
     ),
     # ---
     # renyi_accounting
+    "renyi_accounting loss-of-output": lambda: (
+        scipy.special.logsumexp(scipy.stats.norm.logpdf(1.5 - np.array([0, 1])), b=[0.8, 0.2])
+        - scipy.stats.norm.logpdf(1.5)
+    ),
+    "renyi_accounting never-drawn": lambda: 100 * scipy.stats.binom.pmf(0, 20, 0.1),
+    "renyi_accounting coin-divergence": lambda: np.log(np.mean([(0.8 / 0.5) ** 2, (0.2 / 0.5) ** 2])),
+    "renyi_accounting one-step-at-two": lambda: accounting.rdp(
+        noise_multiplier=1.0, sample_rate=0.2, steps=1, orders=[2.0]
+    )[0],
+    "renyi_accounting best-of-four-orders": lambda: (
+        accounting.rdp_to_epsilon(
+            orders=[2, 4, 8, 16], rdp=[1.0, 2.2, 5.0, 12.0], delta=1e-5, conversion="classic"
+        ).epsilon
+    ),
+    "renyi_accounting smaller-delta": lambda: (
+        -np.diff(
+            [
+                accounting.rdp_to_epsilon(orders=[5.0], rdp=[1.0], delta=delta, conversion="classic").epsilon
+                for delta in (1e-7, 1e-5)
+            ]
+        )[0]
+    ),
+    "renyi_accounting delta-from-losses": lambda: 0.02 - np.exp(3) * 0.02 * np.exp(-4),  # P less e^3 Q
+    "renyi_accounting shuffled-epochs": lambda: np.linalg.norm([1 / 2] * 15),
     # ---
     # synthetic_records
     # ---
