@@ -8,6 +8,12 @@ import scipy.special
 import scipy.stats
 
 from privhelpers import accounting, mechanisms
+import itertools
+
+import numpy as np
+import scipy.stats
+
+from privhelpers import records
 
 MORE_RUN = {  # what the chapters keep that these questions quote, as a run might have it
     # the_claim
@@ -27,6 +33,7 @@ MORE_RUN = {  # what the chapters keep that these questions quote, as a run migh
     **{"shortcut_factor": 92.7, "patient": 50.5, "claimed_one": 1.05, "true_one": 4.8},
     # ---
     # synthetic_records
+    **{"rare_patients": 11.0, "fewest_notes": 1, "most_notes": 6},
     # ---
     # fine_tuning
     # ---
@@ -114,6 +121,18 @@ MORE_TRUE = {
     "renyi_accounting shuffled-epochs": lambda: np.linalg.norm([1 / 2] * 15),
     # ---
     # synthetic_records
+    "synthetic_records most-notes-split": lambda: (
+        100 * np.mean([len(set(s)) > 1 for s in itertools.product("ab", repeat=MORE_RUN["most_notes"])])
+    ),
+    "synthetic_records some-note-with-identifiers": lambda: (
+        100 * scipy.stats.binom.sf(0, MORE_RUN["most_notes"], 0.15)
+    ),
+    "synthetic_records year-is-known": lambda: scipy.stats.entropy([1] * 365, base=2),
+    "synthetic_records anyone-is-hit": lambda: scipy.stats.hypergeom.mean(72_000, 16_000, 1000),
+    "synthetic_records tenth-condition": lambda: np.divide(*records.zipf_probabilities(10)[[0, 9]]),
+    "synthetic_records bits-of-a-condition": lambda: (
+        scipy.stats.entropy([1] * 1000, base=2) - scipy.stats.entropy([1] * 11, base=2)
+    ),
     # ---
     # fine_tuning
     # ---
