@@ -9,6 +9,7 @@ import scipy.stats
 
 from privhelpers import accounting, mechanisms
 import itertools
+import math
 
 import numpy as np
 import scipy.stats
@@ -36,6 +37,7 @@ MORE_RUN = {  # what the chapters keep that these questions quote, as a run migh
     **{"rare_patients": 11.0, "fewest_notes": 1, "most_notes": 6},
     # ---
     # fine_tuning
+    **{"turn_epoch": 6, "epochs": 24, "public_gap": 0.96, "baseline_gap": 1.7},
     # ---
     # private_training
     # ---
@@ -135,6 +137,14 @@ MORE_TRUE = {
     ),
     # ---
     # fine_tuning
+    "fine_tuning two-probabilities": lambda: scipy.stats.gmean([2, 8]),
+    "fine_tuning whole-note": lambda: 100 * np.prod([math.exp(-0.35)] * 10),
+    "fine_tuning number-of-steps": lambda: MORE_RUN["epochs"] * len(range(0, 2000, 16)),
+    "fine_tuning factor-of-training": lambda: math.exp(
+        math.log(MORE_RUN["baseline_gap"]) - math.log(MORE_RUN["public_gap"])
+    ),
+    "fine_tuning twenty-by-heart": lambda: math.exp(0.5 - np.mean([0.0] * 20 + [0.5] * 980)),
+    "fine_tuning long-and-short": lambda: math.exp(np.mean([1.0] * 10 + [0.2] * 90)),
     # ---
     # private_training
     # ---
