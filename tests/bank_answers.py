@@ -12,6 +12,7 @@ import itertools
 import math
 
 import numpy as np
+import scipy.optimize
 import scipy.stats
 
 from privhelpers import records
@@ -40,6 +41,7 @@ MORE_RUN = {  # what the chapters keep that these questions quote, as a run migh
     **{"turn_epoch": 6, "epochs": 24, "public_gap": 0.96, "baseline_gap": 1.7},
     # ---
     # private_training
+    **{"notes_per_step": 1, "units": 16040, "members": 1040, "floor_f1": 0.042},
     # ---
     # extraction
     # ---
@@ -147,6 +149,14 @@ MORE_TRUE = {
     "fine_tuning long-and-short": lambda: math.exp(np.mean([1.0] * 10 + [0.2] * 90)),
     # ---
     # private_training
+    "private_training size-of-a-draw": lambda: scipy.stats.binom.std(MORE_RUN["units"], 0.025),
+    "private_training length-of-noise": lambda: np.linalg.norm(
+        np.random.default_rng(0).normal(scale=0.001, size=250_000)
+    ),
+    "private_training never-drawn": lambda: MORE_RUN["members"] * scipy.stats.binom.pmf(0, 150, 0.025),
+    "private_training multiplier-of-the-few": lambda: scipy.optimize.brentq(
+        lambda factor: factor / 400 - 1 / MORE_RUN["units"], 0, 1000
+    ),
     # ---
     # extraction
     # ---
