@@ -13,9 +13,11 @@ import math
 
 import numpy as np
 import scipy.optimize
+import scipy.special
 import scipy.stats
+import torch
 
-from privhelpers import records
+from privhelpers import models, records, stats
 
 MORE_RUN = {  # what the chapters keep that these questions quote, as a run might have it
     # the_claim
@@ -44,6 +46,8 @@ MORE_RUN = {  # what the chapters keep that these questions quote, as a run migh
     **{"notes_per_step": 1, "units": 16040, "members": 1040, "floor_f1": 0.042},
     # ---
     # extraction
+    **{"group_size": 224, "attempts": 700, "mrn_hits": 38, "mrn_n": 127, "worked_here": 0.597},
+    **{"loose_leaks": 136, "loose_control": 127, "whole_canaries": 25, "planted": 40},
     # ---
     # membership_inference
     # ---
@@ -159,6 +163,25 @@ MORE_TRUE = {
     ),
     # ---
     # extraction
+    "extraction warmer-logits": lambda: np.divide(*scipy.special.softmax(np.array([3, 1]) / 2)),
+    "extraction smallest-set": lambda: (
+        100
+        * models.kept_tokens(
+            torch.tensor([0.5, 0.3, 0.15, 0.05]).log(),
+            models.Sampling(temperature=1.0, top_k=0, top_p=0.9, max_length=80),
+        )[1][0].item()
+    ),
+    "extraction none-in-the-group": lambda: 100 * stats.clopper_pearson(0, MORE_RUN["group_size"]).high,
+    "extraction those-asked": lambda: 100 * np.mean(np.arange(MORE_RUN["mrn_n"]) < MORE_RUN["mrn_hits"]),
+    "extraction average-token": lambda: scipy.optimize.brentq(
+        lambda p: np.prod([p] * 10) - MORE_RUN["worked_here"], 0, 1
+    ),
+    "extraction rate-of-the-report": lambda: (
+        100 * np.mean(np.arange(MORE_RUN["attempts"]) < MORE_RUN["loose_leaks"])
+    ),
+    "extraction worth-of-attempts": lambda: scipy.optimize.brentq(
+        lambda n: 0.25 / n - 5 * 0.25 / MORE_RUN["attempts"], 1, 1e5
+    ),
     # ---
     # membership_inference
     # ---
