@@ -18,6 +18,12 @@ import scipy.stats
 import torch
 
 from privhelpers import models, records, stats
+import math
+
+import numpy as np
+import scipy.stats
+
+from privhelpers import mechanisms, stats
 
 MORE_RUN = {  # what the chapters keep that these questions quote, as a run might have it
     # the_claim
@@ -50,6 +56,12 @@ MORE_RUN = {  # what the chapters keep that these questions quote, as a run migh
     **{"loose_leaks": 136, "loose_control": 127, "whole_canaries": 25, "planted": 40},
     # ---
     # membership_inference
+    "auc": 0.95,
+    "tpr_percent": 34.0,
+    "public_correlation": -0.5,
+    "shadows_correlation": 0.97,
+    "cursed": 0.53,
+    "attacks": 15,
     # ---
     # auditing
     # ---
@@ -184,6 +196,21 @@ MORE_TRUE = {
     ),
     # ---
     # membership_inference
+    "membership_inference area-with-a-tie": lambda: stats.auc([-0.4, -0.9], [-0.9, -1.2]),
+    "membership_inference loss-as-score": lambda: stats.auc([1] * 10 + [0] * 90, [1] * 100),
+    "membership_inference sure-of-a-few": lambda: stats.auc([2] * 5 + [1] * 95, [1] * 100),
+    "membership_inference accused-in-a-town": lambda: (
+        100 * mechanisms.posterior(math.log(MORE_RUN["tpr_percent"]), prior=1 / 21)
+    ),
+    "membership_inference variance-left": lambda: (
+        np.array([1, -1]) @ (np.full((2, 2), 0.97) + 0.03 * np.eye(2)) @ np.array([1, -1])
+    ),
+    "membership_inference worthless-more-patients": lambda: (  # the variance of Mann and Whitney
+        0.5 + 0.03 * math.sqrt((8001 / (12 * 4000**2)) / (2001 / (12 * 1000**2)))
+    ),
+    "membership_inference checks-by-chance": lambda: scipy.stats.binom.mean(
+        15, 2 * scipy.stats.norm.sf(1.96)
+    ),
     # ---
     # auditing
     # ---
