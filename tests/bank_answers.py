@@ -21,6 +21,8 @@ from privhelpers import models, records, stats
 import math
 
 import numpy as np
+import scipy.optimize
+import scipy.special
 import scipy.stats
 
 from privhelpers import mechanisms, stats
@@ -64,6 +66,14 @@ MORE_RUN = {  # what the chapters keep that these questions quote, as a run migh
     "attacks": 15,
     # ---
     # auditing
+    "by_binomial": 1.63,
+    "by_curve": 2.46,
+    "shown_lower": 1.3,
+    "own_lower": 3.7,
+    "gradient_canaries": 12000,
+    "gate_limit": 7.9,
+    "new_coin_alarms": 3,
+    "off_lower": 4.1,
     # ---
     # comparison
     # ---
@@ -213,6 +223,19 @@ MORE_TRUE = {
     ),
     # ---
     # auditing
+    "auditing rates-known": lambda: scipy.optimize.brentq(
+        lambda at: mechanisms.largest_tpr(fpr=0.02, epsilon=at) - 0.9, 0, 9
+    ),
+    "auditing fifty-without-an-error": lambda: -scipy.special.logit(stats.clopper_pearson(0, 50).high),
+    "auditing right-three-of-four": lambda: scipy.optimize.brentq(
+        lambda at: mechanisms.posterior_range(prior=0.5, epsilon=at)[1] - 0.75, 0, 9
+    ),
+    "auditing sum-over-an-event": lambda: np.mean([side * (side >= 4) for side in range(1, 7)]),
+    "auditing six-declared-numbers": lambda: scipy.stats.binom.isf(0.05 / 6, 20, 0.5) + 1,
+    "auditing six-honest-checks": lambda: 100 * scipy.stats.binom.sf(0, 6, 0.05),
+    "auditing one-more-nat": lambda: np.divide(  # canaries with a bound of 9 and of 8
+        *[math.log(0.05) / math.log(scipy.special.expit(at)) for at in (9, 8)]
+    ),
     # ---
     # comparison
     # ---
