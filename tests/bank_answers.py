@@ -76,6 +76,19 @@ MORE_RUN = {  # what the chapters keep that these questions quote, as a run migh
     "off_lower": 4.1,
     # ---
     # comparison
+    "planted_canaries": 40,
+    "best_canaries": 16,
+    "baseline_auc": 0.95,
+    "dp8_auc": 0.51,
+    "dp8_epsilon": 8.0,
+    "dp8_f1": 0.44,
+    "best_f1": 0.64,
+    "floor_f1": 0.04,
+    "margin_auc": 0.05,
+    "margin_rate": 5.0,
+    "claims": 30,
+    "equal_paid": 12,
+    "undecided": 18,
     # ---
     # hipaa
     # ---
@@ -238,6 +251,21 @@ MORE_TRUE = {
     ),
     # ---
     # comparison
+    "comparison honest-error": lambda: (  # 28 notes a patient with a correlation of 0.3: the effect is 9.1
+        0.01 * math.sqrt((np.full((28, 28), 0.3) + 0.7 * np.eye(28)).sum() / 28)
+    ),
+    "comparison zeros-for-two-percent": lambda: next(
+        n for n in range(1, 1000) if stats.clopper_pearson(0, n).high < 0.02
+    ),
+    "comparison largest-error": lambda: scipy.optimize.brentq(
+        lambda error: stats.tost(stats.Estimate(0.02, error, 1e6, 1000), margin=0.05).p_value - 0.05,
+        1e-3,
+        0.1,
+    ),
+    "comparison equivalent-is-not-none": lambda: sum(named / 8000 < 0.05 for named in range(8000)),
+    "comparison smallest-that-is-found": lambda: 0.5 + stats.detectable(0.02, power=0.8),
+    "comparison missed-at-five-percent": lambda: 100 * scipy.stats.binom.pmf(0, 40, 0.05),
+    "comparison kept-of-the-gain": lambda: np.interp(0.44, [0.04, 0.64], [0, 100]),
     # ---
     # hipaa
     # ---
