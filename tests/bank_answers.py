@@ -24,6 +24,7 @@ import numpy as np
 import scipy.optimize
 import scipy.special
 import scipy.stats
+from sklearn.metrics import cohen_kappa_score
 
 from privhelpers import mechanisms, stats
 
@@ -91,6 +92,15 @@ MORE_RUN = {  # what the chapters keep that these questions quote, as a run migh
     "undecided": 18,
     # ---
     # hipaa
+    "loose_epsilon": 8.0,
+    "loose_pair": 999.7,
+    "loose_curve": 129.7,
+    "names_of": 224,
+    "zero": 1.6,
+    "numbers_completed": 38,
+    "numbers_asked": 127,
+    "numbers_control": 0,
+    "tolerated": 50,
     # ---
 }
 MORE_TRUE = {
@@ -268,5 +278,17 @@ MORE_TRUE = {
     "comparison kept-of-the-gain": lambda: np.interp(0.44, [0.04, 0.64], [0, 100]),
     # ---
     # hipaa
+    "hipaa cap-at-one-percent": lambda: 1000 * mechanisms.largest_tpr(fpr=0.01, epsilon=0.9995),
+    "hipaa cap-at-one-half": lambda: 1000 * mechanisms.largest_tpr(fpr=0.5, epsilon=1.0),
+    "hipaa tolerated-epsilon": lambda: scipy.optimize.brentq(
+        lambda at: 1000 * mechanisms.largest_tpr(fpr=0.01, epsilon=at) - 50, 0, 9
+    ),
+    "hipaa belief-that-may-remain": lambda: scipy.optimize.brentq(
+        lambda at: mechanisms.posterior_range(prior=0.2, epsilon=at)[1] - 0.5, 0, 9
+    ),
+    "hipaa two-releases": lambda: mechanisms.basic_composition(epsilons=[0.9995, 8.0]).epsilon,
+    "hipaa kappa-of-rare-leaks": lambda: cohen_kappa_score(  # one shared yes, eight disagreements
+        [1] * 5 + [0] * 95, [1] * 1 + [0] * 4 + [1] * 4 + [0] * 91
+    ),
     # ---
 }
