@@ -1,32 +1,17 @@
 """The right numbers of the teacher's questions of the core, found another way; see `test_site_quizzes`."""
 
+import itertools
+import math
 from itertools import combinations, product
 
 import numpy as np
 import scipy.optimize
 import scipy.special
 import scipy.stats
-
-from privhelpers import accounting, mechanisms
-import itertools
-import math
-
-import numpy as np
-import scipy.optimize
-import scipy.special
-import scipy.stats
 import torch
-
-from privhelpers import models, records, stats
-import math
-
-import numpy as np
-import scipy.optimize
-import scipy.special
-import scipy.stats
 from sklearn.metrics import cohen_kappa_score
 
-from privhelpers import mechanisms, stats
+from privhelpers import accounting, mechanisms, models, records, stats
 
 MORE_RUN = {  # what the chapters keep that these questions quote, as a run might have it
     # the_claim
