@@ -1,1 +1,1 @@
-"""What makes the book: the runner, the site, sweeps, and copies for courses. No notebook imports it."""
+"""What makes the book: the runner, the site, sweeps, and copies for courses. No chapter imports it."""

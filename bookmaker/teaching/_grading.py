@@ -170,7 +170,7 @@ class Course:
         ]
         notes = [f"Cell {_work.name_of(cell)} of the course failed." for cell in broken]
         if _work.imports_helpers(notebook):
-            notes.append("An answer imports privhelpers, which may do the task; a person decides.")
+            notes.append("An answer imports the book's packages, which may do the task; a person decides.")
         return (
             scores,
             {_work.name_of(cell): _work.says(cell) for cell in cells if _work.is_test(cell)},

@@ -17,7 +17,7 @@ from nbformat.v4 import new_code_cell
 from privhelpers.text import inserted
 
 SECONDS = 30  # for each cell
-HELPERS = re.compile(r"\bprivhelpers\b(?!\.rng\b| import rng\b)")
+HELPERS = re.compile(r"\bbookmaker\b|\bprivhelpers\b(?!\.rng\b| import rng\b)")
 COLOR = re.compile(r"\x1b\[[0-9;]*m")
 FRAME = re.compile(r"Cell In\[\d+\], line (\d+)")  # of a traceback by IPython, the test's own frame first
 # The types that a student may be told of: a class may have any name.

@@ -25,6 +25,7 @@ CHECKED = "check(twice(3))\n### BEGIN HIDDEN TESTS\ncheck(twice(secret))\n### EN
         ("from privhelpers import rng\n" + RIGHT, False),
         ("from privhelpers import accounting\n" + RIGHT, True),
         ("import privhelpers.stats\n" + RIGHT, True),
+        ("from bookmaker.teaching import flag\n" + RIGHT, True),
         (RIGHT, False),
     ],
 )
