@@ -116,6 +116,7 @@ CHAIN = (
     Step("real_model", after=(RECORDS, STATISTICS), priority=22),
     Step("synthetic_notes", after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=6, seconds=45),
     Step(YOUR_MODEL, after=(RECORDS, BASELINE), priority=6, seconds=74),
+    Step("another_domain", after=(STATISTICS,), priority=6, seconds=240),
 )
 SLUGS = tuple(step.slug for step in CHAIN)
 

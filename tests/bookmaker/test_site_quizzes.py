@@ -108,6 +108,11 @@ def binary_scores_area():
     return stats.auc(member, control)
 
 
+def check_digits_of_no_bank():
+    """Among all pairs, those that no remainder of a division by 97 gives."""
+    return len(set(range(100)) - {98 - number % 97 for number in range(1000)})
+
+
 def always_the_same_drug():
     given = [0] * 44 + [drug for drug in range(1, 12) for _ in range(16)]
     return 100 * f1_score(given, [0] * len(given), average="macro", zero_division=0)
@@ -173,6 +178,7 @@ TRUE = {
     "synthetic_notes votes-noise": lambda: float(np.linalg.norm([1.0] * 9)),
     "your_model least-p-value": least_p_value,
     "uncertainty effective-number": kish,
+    "another_domain never-issued": check_digits_of_no_bank,
     "field_trial none-of-twenty": lambda: 100 * stats.clopper_pearson(0, 20).high,
     "other_documents nine-runs": lambda: mechanisms.basic_composition(epsilons=[2.0] * 9).epsilon,
     **MORE_TRUE,
