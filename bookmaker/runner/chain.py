@@ -77,7 +77,15 @@ class Step:
 
 
 FOUNDATIONS = (PRIVACY, TESTING, "renyi_accounting", "anonymization", "composition", "more_mechanisms")
-ALONE = ("the_claim", "dpsgd_step", "ledger_and_resume", "uncertainty", "other_documents", "field_trial")
+ALONE = (
+    "the_claim",
+    "dpsgd_step",
+    "ledger_and_resume",
+    "pitfalls",
+    "uncertainty",
+    "other_documents",
+    "field_trial",
+)
 TRAINED, ATTACKED = (RECORDS, PRETRAINING, BASELINE, DPSGD), (EXTRACTION, MEMORIZATION, MEMBERSHIP)
 # A run takes one core, also where it trains many models: two processes of one run wait for each other.
 CHAIN = (

@@ -157,6 +157,7 @@ TRUE = {
         mechanisms.basic_composition(epsilons=[RUN["search_one"]] * 5).epsilon
     ),
     "opacus short-loader": lambda: len(range(int(1 / (1 / SHORT)))),
+    "pitfalls drawn-rows": lambda: scipy.stats.binom.mean(60_000, 1 / len(range(0, 240, 16))),
     "attention_and_gradients concentration-value": lambda: float(
         white_box.concentration(torch.full((8,), 1 / 8))
     ),
