@@ -102,6 +102,7 @@ CHAIN = (
     Step(SHADOWS, after=(RECORDS, PRETRAINING), priority=15, seconds=375),
     Step(UTILITY, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=15, seconds=60),
     Step("luck_and_size", after=(RECORDS, PRETRAINING, BASELINE, DPSGD, UTILITY), priority=10, seconds=120),
+    Step("matrix_factorization", after=(RECORDS, PRETRAINING, DPSGD), priority=10, seconds=350),
     # Long ones that nothing waits for come before the short ones, which fill both cores to the end.
     Step("opacus", after=(RECORDS, PRETRAINING), priority=6, seconds=56),
     Step("attention_and_gradients", after=(RECORDS, PRETRAINING), priority=11, seconds=90),

@@ -142,6 +142,7 @@ TRUE = {
         *scipy.special.softmax(0.3 * np.array([120, 100]) / 2)
     ),
     "more_mechanisms when-to-publish-once": questions_of_equal_noise,
+    "matrix_factorization four-uses": lambda: float(np.linalg.norm(np.eye(40)[:, ::10].sum(axis=1))),
     "hypothesis_testing ceiling-at-one-percent": lambda: 100 * mechanisms.largest_tpr(fpr=0.01, epsilon=1.0),
     "renyi_accounting floor-of-orders": first_order_floor,
     "synthetic_records secret-bits": lambda: -7 * math.log2(0.1),
