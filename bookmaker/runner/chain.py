@@ -112,6 +112,7 @@ CHAIN = (
     Step(MEMBERSHIP, after=(RECORDS, PRETRAINING, BASELINE, SHADOWS), per="model", priority=5),
     Step("side_by_side", after=(RECORDS, BASELINE, DPSGD, UTILITY, EXTRACTION, MEMORIZATION), priority=5),
     Step("who_is_exposed", after=(RECORDS, PRETRAINING, DPSGD, MEMBERSHIP), priority=5),
+    Step("clinical_paper", after=(RECORDS, PRETRAINING, DPSGD, MEMBERSHIP), priority=5),
     Step(AUDITING, after=(RECORDS, PRETRAINING, DPSGD), priority=5, seconds=40),
     Step("more_bounds", after=(RECORDS, PRETRAINING, DPSGD, MEMORIZATION), priority=5, seconds=40),
     Step(STATISTICS, after=(*TRAINED, *ATTACKED, UTILITY, AUDITING, BROKEN), priority=5),

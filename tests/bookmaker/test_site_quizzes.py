@@ -21,6 +21,7 @@ from bookmaker.runner import chain, notebooks
 from bookmaker.site import _quizzes, questions
 from bookmaker.teaching import _quizzes as gift
 from privhelpers import lower_bounds, mechanisms, stats
+from privhelpers.attacks import scores as attack_scores
 from privhelpers.attacks import white_box
 from privhelpers.defenses import dedup
 from privhelpers.errors import InvalidParameter
@@ -118,6 +119,13 @@ def always_the_same_drug():
     return 100 * f1_score(given, [0] * len(given), average="macro", zero_division=0)
 
 
+def leakage_by_hand():
+    member, control = np.array([1, 2, 3, 6.0]), np.array([2.5, 4, 5, 7])
+    low = attack_scores.split(-np.append(member, control), np.arange(8), np.arange(8) < 4)
+    # Just above the threshold, because the helper counts a score at the threshold, too.
+    return attack_scores.leakage_at(low, -member.mean() + 1e-9, draws=1).estimate
+
+
 def words_hit():
     pairs = list(itertools.product(range(12), repeat=2))
     return 100 * np.mean([diagnosis == 0 or drug == 0 for diagnosis, drug in pairs])
@@ -182,6 +190,7 @@ TRUE = {
     "uncertainty effective-number": kish,
     "another_domain never-issued": check_digits_of_no_bank,
     "field_trial none-of-twenty": lambda: 100 * stats.clopper_pearson(0, 20).high,
+    "clinical_paper leakage-by-hand": leakage_by_hand,
     "other_documents nine-runs": lambda: mechanisms.basic_composition(epsilons=[2.0] * 9).epsilon,
     **MORE_TRUE,
 }
