@@ -26,6 +26,10 @@ def test_a_link_leads_to_a_section_that_exists(label, sections):
 
 def test_each_missing_row_says_what_became_of_it():
     rows = PAGE.partition("(documents-rows)=")[2]
-    last = [line.split(" | ")[-1] for line in rows.splitlines() if re.match(r"\| (?!---|section|document|part)", line)]
+    last = [
+        line.split(" | ")[-1]
+        for line in rows.splitlines()
+        if re.match(r"\| (?!---|section|document|part)", line)
+    ]
     assert len(last) == 45
     assert [cell for cell in last if not re.match(r"(computed|judged|told|left out)[:,]", cell)] == []
