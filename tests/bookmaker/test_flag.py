@@ -117,4 +117,4 @@ def test_new_secrets_can_be_won_as_they_are_meant(tmp_path, monkeypatch):
     monkeypatch.setattr(flag, "KEPT", tmp_path / "flag.npz")
     _planting.write(flag.KEPT)
     test_the_attack_of_each_level_opens_it_and_its_twin_has_no_flag()
-    assert not set(flags("s000").values()) & set(old.values())
+    assert not set(flags.__wrapped__("s000").values()) & set(old.values())  # past the cache
