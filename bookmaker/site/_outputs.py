@@ -46,6 +46,7 @@ NUMBER = re.compile(
 GAP = 2.5  # between two columns, in letters
 DENSE = {"dense": 108, "denser": 112}  # in letters: what is wider than the text is set smaller, in two steps
 FEW = 5  # columns that fit, or whose words wrap
+PHRASE, PAGE = 30, 95  # letters of a text that may wrap, and of a table that fits a page
 SENTENCE, WRAPPED = 40, 20  # letters of a text that wraps, and of the column that it wraps in
 MISSING = {"none", "no", "undefined", "unknown", "no bound", "nothing varied"}  # of a number
 
@@ -104,6 +105,15 @@ def _width(column: list[Tag]) -> float:
     return widest + GAP
 
 
+def _is_wordy(columns: list[list[Tag]]) -> bool:
+    """Return whether words make a table wider than a page, so that they must wrap."""
+    longest = [max(len(cell.get_text(" ", strip=True)) + GAP for cell in column) for column in columns]
+    phrases = [
+        most for most, column in zip(longest, columns, strict=True) if "words" in column[-1].get("class", [])
+    ]
+    return sum(longest) > PAGE and max(phrases, default=0) > PHRASE
+
+
 def clean_html(html: str) -> str:
     """Return HTML that a page may show: no part of it acts, loads, or leaves its place."""
     soup = BeautifulSoup(CLEANER.clean(html), "html.parser")
@@ -114,7 +124,9 @@ def clean_html(html: str) -> str:
         columns = _columns(table)
         _mark_words(columns)
         width = sum(map(_width, columns)) if len(columns) > FEW else 0
-        table["class"] = [*table.get("class", []), *(name for name, most in DENSE.items() if width > most)]
+        names = [name for name, most in DENSE.items() if width > most]
+        names += ["wordy"] if _is_wordy(columns) else []
+        table["class"] = [*table.get("class", []), *names]
     return str(soup)
 
 

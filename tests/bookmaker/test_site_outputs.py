@@ -111,6 +111,16 @@ def test_a_table_is_set_smaller_only_if_it_would_be_wider_than_the_text(columns,
     assert [name for name in table["class"] if "dense" in name] == steps
 
 
+@pytest.mark.parametrize(
+    ("cell", "columns", "wraps"),
+    [("a phrase of more than thirty letters", 3, True), ("a phrase of more than thirty letters", 2, False),
+     ("0.513 [0.466, 0.558] and 0.513 [0.466, 0.558]", 3, True), ("0.513 [0.466, 0.558]", 6, False)],
+)  # fmt: skip
+def test_words_wrap_only_in_a_table_that_they_make_wider_than_a_page(cell, columns, wraps):
+    table = soup(pd.DataFrame([[cell] * columns])._repr_html_()).table
+    assert ("wordy" in table["class"]) == wraps
+
+
 @pytest.mark.parametrize("mime", ["text/markdown", "text/latex", "application/javascript", "image/svg+xml"])
 @pytest.mark.parametrize("prefix", ["", "application/papermill.record/"])
 def test_rich_outputs_are_refused_glued_or_not(mime, prefix):
