@@ -14,7 +14,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-from bookmaker.site import _numbers
+from bookmaker.site import _numbers, _pictures
 
 MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions", "a11y", "ui/lazy.js", "sre")
 
@@ -137,6 +137,7 @@ def _tidy_head(app: Sphinx, page: str, template: str, context: dict[str, Any], d
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     _numbers.setup(app)
+    _pictures.setup(app)
     app.connect("config-inited", _drop_thebe)
     app.connect("config-inited", _launch_if_public)
     app.connect("doctree-read", _leave_outputs_to_the_reader)

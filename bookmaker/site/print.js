@@ -16,11 +16,11 @@ const read = async (name, address) => {
   return article;
 };
 
-// A script that came with the text of a page does not run; a new element does.
+// A script that came with the text of a page does not run; a new element does, and these in their order.
 const runScripts = (article, address) => Promise.all([...article.querySelectorAll("script[src]")].map((old) =>
   new Promise((onload, onerror) => {
     const src = new URL(old.getAttribute("src"), address);
-    old.replaceWith(make("script", { src, onload, onerror }));
+    old.replaceWith(make("script", { src, onload, onerror, async: false }));
   })));
 
 // The same id on two pages is two places of the book: each gets the name of its page.

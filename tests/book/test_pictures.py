@@ -1,0 +1,120 @@
+"""The interactive pictures in a real browser: what they compute is what the helpers compute."""
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+from browsing import serving
+from scipy.stats import laplace, norm
+
+from bookmaker.site import _pictures
+from privhelpers import accounting, mechanisms
+
+pytestmark = pytest.mark.browser
+ROOT = Path(__file__).resolve().parents[2]
+STATIC = ROOT / "book" / "_static"
+BOX = re.compile(r'data-picture=\\"(\w+)\\"')
+PAGE = """<!doctype html><html lang="en" data-theme="light"><head>
+<meta charset="utf-8"><title>A picture</title><link rel="stylesheet" href="/book.css">
+</head><body><article class="bd-article">
+<div class="picture" data-picture="{name}"></div>{scripts}</article></body></html>"""
+
+
+def roc(epsilon: float, delta: float, threshold: float) -> dict[str, float]:
+    return {
+        "fpr": laplace.sf(threshold, scale=1 / epsilon),
+        "tpr": laplace.sf(threshold - 1, scale=1 / epsilon),
+        "ceiling": mechanisms.largest_tpr(fpr=0.01, epsilon=epsilon, delta=delta),
+        "advantage": mechanisms.largest_advantage(epsilon=epsilon, delta=delta),
+    }
+
+
+def epsilon(sigma: float, sampleRate: float, steps: int, delta: float) -> dict[str, float]:
+    orders = [*range(2, 64), 72, 80, 96, 128, 160, 192, 256, 320, 384, 512]
+    spent = accounting.rdp(noise_multiplier=sigma, sample_rate=sampleRate, steps=steps, orders=orders)
+    return {"epsilon": accounting.rdp_to_epsilon(orders=orders, rdp=spent, delta=delta).epsilon}
+
+
+def membership(distance: float, threshold: float) -> dict[str, float]:
+    return {
+        "fpr": norm.sf(threshold),
+        "tpr": norm.sf(threshold - distance),
+        "auc": norm.cdf(distance / 2**0.5),
+        "tprAtOnePercent": 1 - mechanisms.gdp_tradeoff(fpr=0.01, mu=distance),
+    }
+
+
+# What each picture is asked, one value per input, and the helpers' answer.
+CASES = {
+    "roc": (roc, list(itertools.product((0.1, 1, 8), (1e-6, 0.01), (-1, 0.2, 3)))),
+    "epsilon": (
+        epsilon,
+        [(1, 0.1, 150, 1e-5), (2.5, 0.01, 50, 1e-5), (5, 1, 100, 1e-6), (0.7, 0.01, 120, 1e-5)],
+    ),
+    "membership": (membership, [(0.5, 1.5), (0, 1), (3, -1)]),
+}
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """Serve a small page for each picture, with the scripts that the site gives it."""
+    folder = tmp_path_factory.mktemp("pictures")
+    for name in ("book.css", "vendor", "pictures"):
+        (folder / name).symlink_to(STATIC / name)
+    for name in CASES:
+        files = [*_pictures.LIBRARIES, f"pictures/{name}.js"]
+        scripts = "".join(f'<script src="/{file}"></script>' for file in files)
+        (folder / f"{name}.html").write_text(PAGE.format(name=name, scripts=scripts), encoding="utf-8")
+    with serving(folder) as address:
+        yield address
+
+
+@pytest.fixture
+def page(chromium):
+    """Yield a page that fails the test if a script fails."""
+    page = chromium.new_page()
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    yield page
+    page.close()
+    assert errors == []
+
+
+def test_each_picture_is_on_a_page_of_the_core_and_is_compared_here():
+    scripts = {path.stem for path in (STATIC / "pictures").glob("*.js")} - {"pictures"}
+    core = (ROOT / "notebooks").glob("0*.ipynb"), (ROOT / "notebooks").glob("1[0-2]*.ipynb")
+    shown = [
+        name for path in itertools.chain(*core) for name in BOX.findall(path.read_text(encoding="utf-8"))
+    ]
+    assert sorted(shown) == sorted(CASES) == sorted(scripts)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_picture_computes_what_the_helpers_compute(page, address, name):
+    helper, cases = CASES[name]
+    page.goto(f"{address}/{name}.html")
+    fields = page.locator("input[type=number]")
+    for case in cases:
+        for place, value in enumerate(case):
+            fields.nth(place).fill(f"{value:.12g}")
+        assert page.locator("[aria-invalid=true]").count() == 0
+        values = page.evaluate("() => document.querySelector('.picture').values")
+        assert values == pytest.approx(helper(*case), rel=1e-6, abs=1e-9), case
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_picture_answers_a_keyboard_fits_a_phone_and_says_what_a_field_takes(page, address, name):
+    page.set_viewport_size({"width": 360, "height": 780})
+    page.goto(f"{address}/{name}.html")
+    says, drawing = page.locator(".says"), page.locator(".drawing svg")
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 360
+    assert drawing.get_attribute("role") == "img" and drawing.get_attribute("aria-label")
+    for place in range(page.locator("input[type=range]").count()):
+        before, drawn = says.text_content(), drawing.inner_html()
+        page.locator("input[type=range]").nth(place).press("ArrowRight" if place % 2 else "ArrowLeft")
+        assert (says.text_content(), drawing.inner_html()) != (before, drawn), f"field {place}"
+    field = page.locator("input[type=number]").first
+    field.fill("1e9")
+    assert field.get_attribute("aria-invalid") == "true"
+    assert " must be " in says.text_content()
