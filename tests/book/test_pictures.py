@@ -2,10 +2,11 @@
 
 import itertools
 import re
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from browsing import serving
+from browsing import BARRIERS, axe_core, serving
 from scipy.stats import laplace, norm
 
 from bookmaker.site import _pictures
@@ -16,9 +17,10 @@ ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "book" / "_static"
 BOX = re.compile(r'data-picture=\\"(\w+)\\"')
 PAGE = """<!doctype html><html lang="en" data-theme="light"><head>
-<meta charset="utf-8"><title>A picture</title><link rel="stylesheet" href="/book.css">
-</head><body><article class="bd-article">
-<div class="picture" data-picture="{name}"></div>{scripts}</article></body></html>"""
+<meta charset="utf-8"><title>Pictures</title>
+<link rel="stylesheet" href="/theme/styles/pydata-sphinx-theme.css"><link rel="stylesheet" href="/book.css">
+</head><body><main><article class="bd-article"><h1>Pictures</h1>{boxes}{scripts}</article></main></body>
+</html>"""
 
 
 def roc(epsilon: float, delta: float, threshold: float) -> dict[str, float]:
@@ -58,14 +60,16 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """Serve a small page for each picture, with the scripts that the site gives it."""
+    """Serve a small page for each picture, and one with all, with the scripts that the site gives them."""
     folder = tmp_path_factory.mktemp("pictures")
     for name in ("book.css", "vendor", "pictures"):
         (folder / name).symlink_to(STATIC / name)
-    for name in CASES:
-        files = [*_pictures.LIBRARIES, f"pictures/{name}.js"]
-        scripts = "".join(f'<script src="/{file}"></script>' for file in files)
-        (folder / f"{name}.html").write_text(PAGE.format(name=name, scripts=scripts), encoding="utf-8")
+    (folder / "theme").symlink_to(files("pydata_sphinx_theme") / "theme" / "pydata_sphinx_theme" / "static")
+    for page, names in {**{name: [name] for name in CASES}, "all": list(CASES)}.items():
+        loaded = [*_pictures.LIBRARIES, *(f"pictures/{name}.js" for name in names)]
+        scripts = "".join(f'<script src="/{file}"></script>' for file in loaded)
+        boxes = "".join(f'<div class="picture" data-picture="{name}"></div>' for name in names)
+        (folder / f"{page}.html").write_text(PAGE.format(boxes=boxes, scripts=scripts), encoding="utf-8")
     with serving(folder) as address:
         yield address
 
@@ -118,3 +122,10 @@ def test_a_picture_answers_a_keyboard_fits_a_phone_and_says_what_a_field_takes(p
     field.fill("1e9")
     assert field.get_attribute("aria-invalid") == "true"
     assert " must be " in says.text_content()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_pictures_have_no_barrier(page, address, theme):
+    page.goto(f"{address}/all.html")
+    page.evaluate(axe_core())
+    assert page.evaluate(BARRIERS, [theme, {}]) == []
