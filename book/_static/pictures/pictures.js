@@ -78,7 +78,7 @@
       says.textContent = sentence;
       const width = Math.min(560, box.clientWidth - 32);
       const svg = Plot.plot({
-        width, height: Math.round(Math.max(220, 0.62 * width)), marginLeft: 58, marginRight: 30, marginTop: 30, marginBottom: 42,
+        width, height: Math.round(Math.max(220, 0.62 * width)), marginLeft: 58, marginRight: 30, marginTop: 30, marginBottom: 46,
         style: { background: "none", fontFamily: "inherit", fontSize: "13px" }, ...plot,
       });
       svg.setAttribute("role", "img");
