@@ -79,7 +79,7 @@
       const width = Math.min(560, box.clientWidth - 32);
       const svg = Plot.plot({
         width, height: Math.round(Math.max(220, 0.62 * width)), marginLeft: 58, marginRight: 30, marginTop: 30, marginBottom: 46,
-        style: { background: "none", fontFamily: "inherit", fontSize: "13px" }, ...plot,
+        style: { background: "none", overflow: "visible", fontFamily: "inherit", fontSize: "13px" }, ...plot,
       });
       svg.setAttribute("role", "img");
       svg.setAttribute("aria-label", describes);
