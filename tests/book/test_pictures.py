@@ -5,9 +5,10 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
 import pytest
 from browsing import BARRIERS, axe_core, serving
-from scipy.stats import laplace, norm
+from scipy.stats import binom, laplace, norm
 
 from bookmaker.site import _pictures
 from privhelpers import accounting, mechanisms
@@ -21,6 +22,19 @@ PAGE = """<!doctype html><html lang="en" data-theme="light"><head>
 <link rel="stylesheet" href="/theme/styles/pydata-sphinx-theme.css"><link rel="stylesheet" href="/book.css">
 </head><body><main><article class="bd-article"><h1>Pictures</h1>{boxes}{scripts}</article></main></body>
 </html>"""
+
+
+def control(fluency: float, memory: float, size: int) -> dict[str, float]:
+    texts = np.indices((size, size))  # of all texts, the diagnosis and the drug; a patient has the first ones
+    chance = (texts == 0).any(axis=0).mean()
+    hits = binom(1400, memory + (1 - memory) * fluency * chance)
+    false_hits = binom(1400, fluency * chance)
+    return {
+        "members": hits.mean(),
+        "controls": false_hits.mean(),
+        "fall": 1 - hits.mean() / (1400 * (0.1 + 0.9 * chance)),
+        "spread": norm.ppf(0.975) * (hits.var() + false_hits.var()) ** 0.5,
+    }
 
 
 def roc(epsilon: float, delta: float, threshold: float) -> dict[str, float]:
@@ -49,6 +63,7 @@ def membership(distance: float, threshold: float) -> dict[str, float]:
 
 # What each picture is asked, one value per input, and the helpers' answer.
 CASES = {
+    "control": (control, [(1, 0.1, 12), (0.1, 0.1, 12), (1, 0, 12), (0, 0, 6), (0.35, 0.2, 50)]),
     "roc": (roc, list(itertools.product((0.1, 1, 8), (1e-6, 0.01), (-1, 0.2, 3)))),
     "epsilon": (
         epsilon,
