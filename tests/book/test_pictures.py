@@ -37,6 +37,13 @@ def control(fluency: float, memory: float, size: int) -> dict[str, float]:
     }
 
 
+def release(epsilon: float, prior: float, score: float, y: float) -> dict[str, float]:
+    noise = laplace(scale=25 / epsilon)
+    loss = noise.logpdf(y - np.mean([90, 80, 80, score])) - noise.logpdf(y - np.mean([90, 80, 80, 90]))
+    least, most = mechanisms.posterior_range(prior=prior, epsilon=epsilon)
+    return {"belief": mechanisms.posterior(loss, prior=prior), "least": least, "most": most}
+
+
 def roc(epsilon: float, delta: float, threshold: float) -> dict[str, float]:
     return {
         "fpr": laplace.sf(threshold, scale=1 / epsilon),
@@ -64,6 +71,7 @@ def membership(distance: float, threshold: float) -> dict[str, float]:
 # What each picture is asked, one value per input, and the helpers' answer.
 CASES = {
     "control": (control, [(1, 0.1, 12), (0.1, 0.1, 12), (1, 0, 12), (0, 0, 6), (0.35, 0.2, 50)]),
+    "release": (release, [(1, 0.5, 30, 20), (4, 0.01, 0, 70), (0.1, 0.99, 90, 75), (2, 0.3, 100, 185)]),
     "roc": (roc, list(itertools.product((0.1, 1, 8), (1e-6, 0.01), (-1, 0.2, 3)))),
     "epsilon": (
         epsilon,
