@@ -11,7 +11,7 @@ from browsing import BARRIERS, axe_core, serving
 from scipy.stats import binom, laplace, norm
 
 from bookmaker.site import _pictures
-from privhelpers import accounting, mechanisms
+from privhelpers import accounting, mechanisms, records
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +44,13 @@ def release(epsilon: float, prior: float, score: float, y: float) -> dict[str, f
     return {"belief": mechanisms.posterior(loss, prior=prior), "least": least, "most": most}
 
 
+def guess(bits: float, printed: int, patients: int) -> dict[str, float]:
+    names = {"SSN": "ssn", "MRN": "mrn", "e-mail": "email"}
+    spaces = {name: records.SPACE_BITS[kind] for name, kind in names.items()}
+    one = printed / 2**bits
+    return {"one": one, "any": binom.sf(0, patients, one), **spaces}
+
+
 def roc(epsilon: float, delta: float, threshold: float) -> dict[str, float]:
     return {
         "fpr": laplace.sf(threshold, scale=1 / epsilon),
@@ -72,6 +79,7 @@ def membership(distance: float, threshold: float) -> dict[str, float]:
 CASES = {
     "control": (control, [(1, 0.1, 12), (0.1, 0.1, 12), (1, 0, 12), (0, 0, 6), (0.35, 0.2, 50)]),
     "release": (release, [(1, 0.5, 30, 20), (4, 0.01, 0, 70), (0.1, 0.99, 90, 75), (2, 0.3, 100, 185)]),
+    "guess": (guess, [(16.1, 100, 1000), (14, 10000, 20000), (36, 10, 10), (23.3, 1400, 12)]),
     "roc": (roc, list(itertools.product((0.1, 1, 8), (1e-6, 0.01), (-1, 0.2, 3)))),
     "epsilon": (
         epsilon,
