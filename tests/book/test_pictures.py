@@ -51,6 +51,11 @@ def guess(bits: float, printed: int, patients: int) -> dict[str, float]:
     return {"one": one, "any": binom.sf(0, patients, one), **spaces}
 
 
+def recite(perplexity: float, digits: int, attempts: int) -> dict[str, float]:
+    once = np.prod(np.full(digits, 1 / perplexity))
+    return {"once": once, "guess": 10.0**-digits, "found": binom.sf(0, attempts, once)}
+
+
 def roc(epsilon: float, delta: float, threshold: float) -> dict[str, float]:
     return {
         "fpr": laplace.sf(threshold, scale=1 / epsilon),
@@ -80,6 +85,7 @@ CASES = {
     "control": (control, [(1, 0.1, 12), (0.1, 0.1, 12), (1, 0, 12), (0, 0, 6), (0.35, 0.2, 50)]),
     "release": (release, [(1, 0.5, 30, 20), (4, 0.01, 0, 70), (0.1, 0.99, 90, 75), (2, 0.3, 100, 185)]),
     "guess": (guess, [(16.1, 100, 1000), (14, 10000, 20000), (36, 10, 10), (23.3, 1400, 12)]),
+    "recite": (recite, [(2, 7, 100), (1, 10, 10000), (12, 1, 10), (10, 7, 10000), (1.05, 9, 14)]),
     "roc": (roc, list(itertools.product((0.1, 1, 8), (1e-6, 0.01), (-1, 0.2, 3)))),
     "epsilon": (
         epsilon,
