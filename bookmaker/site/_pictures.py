@@ -13,8 +13,15 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 BOX = re.compile(r'data-picture="([^"]*)"')
-# d3 and Observable Plot draw, jStat has the distributions; pictures.js makes the fields and calls Plot.
-LIBRARIES = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "vendor/jstat.min.js", "pictures/pictures.js")
+# d3 and Observable Plot draw, jStat has the distributions; pictures.js makes the fields and calls Plot, and
+# renyi.js has the formulas that two pictures share.
+LIBRARIES = (
+    "vendor/d3.min.js",
+    "vendor/plot.umd.min.js",
+    "vendor/jstat.min.js",
+    "pictures/pictures.js",
+    "pictures/renyi.js",
+)
 
 
 def _add_scripts(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:

@@ -16,6 +16,7 @@ from privhelpers import accounting, mechanisms, records
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "book" / "_static"
+ORDERS = [*range(2, 65), 72, 80, 96, 128, 160, 192, 256, 320, 384, 512]
 BOX = re.compile(r'data-picture=\\"(\w+)\\"')
 PAGE = """<!doctype html><html lang="en" data-theme="light"><head>
 <meta charset="utf-8"><title>Pictures</title>
@@ -66,9 +67,18 @@ def roc(epsilon: float, delta: float, threshold: float) -> dict[str, float]:
 
 
 def epsilon(sigma: float, sampleRate: float, steps: int, delta: float) -> dict[str, float]:
-    orders = [*range(2, 64), 72, 80, 96, 128, 160, 192, 256, 320, 384, 512]
+    spent = accounting.rdp(noise_multiplier=sigma, sample_rate=sampleRate, steps=steps, orders=ORDERS)
+    return {"epsilon": accounting.rdp_to_epsilon(orders=ORDERS, rdp=spent, delta=delta).epsilon}
+
+
+def orders(sigma: float, sampleRate: float, steps: int, largest: int) -> dict[str, float]:
+    orders = [order for order in ORDERS if order <= largest]
     spent = accounting.rdp(noise_multiplier=sigma, sample_rate=sampleRate, steps=steps, orders=orders)
-    return {"epsilon": accounting.rdp_to_epsilon(orders=orders, rdp=spent, delta=delta).epsilon}
+    improved, classic = (
+        accounting.rdp_to_epsilon(orders=orders, rdp=spent, delta=1e-5, conversion=conversion)
+        for conversion in ("improved", "classic")
+    )
+    return {"epsilon": improved.epsilon, "order": improved.order, "classic": classic.epsilon}
 
 
 def membership(distance: float, threshold: float) -> dict[str, float]:
@@ -90,6 +100,10 @@ CASES = {
     "epsilon": (
         epsilon,
         [(1, 0.1, 150, 1e-5), (2.5, 0.01, 50, 1e-5), (5, 1, 100, 1e-6), (0.7, 0.01, 120, 1e-5)],
+    ),
+    "orders": (
+        orders,
+        [(2, 0.1, 150, 512), (0.5, 1, 10000, 2), (10, 0.001, 1, 512), (10, 0.1, 1000, 12)],
     ),
     "membership": (membership, [(0.5, 1.5), (0, 1), (3, -1)]),
 }
@@ -123,7 +137,8 @@ def page(chromium):
 
 
 def test_each_picture_is_on_a_page_of_the_core_and_is_compared_here():
-    scripts = {path.stem for path in (STATIC / "pictures").glob("*.js")} - {"pictures"}
+    shared = {Path(file).stem for file in _pictures.LIBRARIES}
+    scripts = {path.stem for path in (STATIC / "pictures").glob("*.js")} - shared
     core = (ROOT / "notebooks").glob("0*.ipynb"), (ROOT / "notebooks").glob("1[0-2]*.ipynb")
     shown = [
         name for path in itertools.chain(*core) for name in BOX.findall(path.read_text(encoding="utf-8"))

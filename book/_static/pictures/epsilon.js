@@ -2,20 +2,9 @@
 "use strict";
 
 {
-  const ORDERS = [...d3.range(2, 64), 72, 80, 96, 128, 160, 192, 256, 320, 384, 512];
-
-  // Rényi divergence of one step at a whole order. Mironov, Talwar and Zhang 2019, section 3.3.
-  const stepRdp = (sampleRate, sigma, order) => {
-    if (sampleRate === 1) return order / (2 * sigma * sigma);
-    const terms = d3.range(order + 1).map((k) => jStat.combinationln(order, k)
-      + k * Math.log(sampleRate) + (order - k) * Math.log1p(-sampleRate) + (k * (k - 1)) / (2 * sigma * sigma));
-    const largest = Math.max(...terms);
-    return (largest + Math.log(d3.sum(terms, (term) => Math.exp(term - largest)))) / (order - 1);
-  };
-
-  // Conversion of Canonne, Kamath and Steinke 2020, proposition 12; the smallest over the orders.
-  const toEpsilon = (rdp, steps, delta) => Math.max(0, d3.min(ORDERS, (order, i) =>
-    steps * rdp[i] + Math.log1p(-1 / order) - (Math.log(delta) + Math.log(order)) / (order - 1)));
+  // The smallest over the orders.
+  const toEpsilon = (rdp, steps, delta) => Math.max(0, d3.min(renyi.ORDERS, (order, i) =>
+    steps * rdp[i] + renyi.conversionCost(order, delta)));
 
   picture("epsilon", {
     describes: "Epsilon against the number of steps, both on logarithmic axes, with one run",
@@ -26,7 +15,7 @@
       delta: { label: "δ", min: 1e-9, max: 0.01, value: 1e-5, log: true },
     },
     draw: ({ sigma, sampleRate, steps, delta }) => {
-      const rdp = ORDERS.map((order) => stepRdp(sampleRate, sigma, order));
+      const rdp = renyi.ORDERS.map((order) => renyi.stepRdp(sampleRate, sigma, order));
       const curve = d3.range(101).map((i) => 10 ** (i / 20)).map((after) => [after, toEpsilon(rdp, after, delta)]);
       const values = { epsilon: toEpsilon(rdp, steps, delta) };
       const inside = values.epsilon >= 0.01 && values.epsilon <= 1000;
