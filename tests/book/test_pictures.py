@@ -90,6 +90,19 @@ def membership(distance: float, threshold: float) -> dict[str, float]:
     }
 
 
+def clipping(bound: float, sigma: float, patients: int) -> dict[str, float]:
+    upward = [(-1.9, 2.3), (-1.2, 2.7)]
+    gradients = np.array([(1.3, 0.3), (1.1, -0.3), (0.9, 0.7), (1.5, 0.0), (0.5, 0.2), (0.8, -0.5), *upward])
+    norms = np.linalg.norm(gradients, axis=1, keepdims=True)
+    clipped = (gradients * np.minimum(1, bound / norms)).mean(0)
+    return {
+        "clipped": (norms > bound).sum(),
+        "bias": np.linalg.norm(clipped - gradients.mean(0)),
+        "signal": np.linalg.norm(clipped),
+        "noise": sigma * bound / patients,
+    }
+
+
 # What each picture is asked, one value per input, and the helpers' answer.
 CASES = {
     "control": (control, [(1, 0.1, 12), (0.1, 0.1, 12), (1, 0, 12), (0, 0, 6), (0.35, 0.2, 50)]),
@@ -105,6 +118,7 @@ CASES = {
         orders,
         [(2, 0.1, 150, 512), (0.5, 1, 10000, 2), (10, 0.001, 1, 512), (10, 0.1, 1000, 12)],
     ),
+    "clipping": (clipping, [(1, 1, 8), (0.1, 0.2, 800), (2, 1, 20), (4, 10, 8)]),
     "membership": (membership, [(0.5, 1.5), (0, 1), (3, -1)]),
 }
 

@@ -47,7 +47,8 @@
 
   // describes: what a screen reader says of the drawing. inputs: for each name a label, min, max, value, and
   // perhaps a step (a whole one for counts) or log: true. draw: from the values of the inputs to
-  // { plot: options of Plot.plot, values: numbers by name, says: a sentence }.
+  // { plot: options of Plot.plot, values: numbers by name, says: a sentence }, and perhaps shape: the height
+  // over the width of the area between the axes, for a unit that is equally long on both.
   window.picture = (name, { describes, inputs, draw }) => {
     const box = document.querySelector(`[data-picture="${name}"]:not([data-drawn])`);
     if (!box) return;
@@ -73,12 +74,13 @@
         }
         given[key] = Number(field.value);
       }
-      const { plot, values, says: sentence } = draw(given);
+      const { plot, values, says: sentence, shape } = draw(given);
       box.values = values;
       says.textContent = sentence;
       const width = Math.min(560, box.clientWidth - 32);
+      const height = Math.round(shape ? shape * (width - 88) + 76 : Math.max(220, 0.62 * width));
       const svg = Plot.plot({
-        width, height: Math.round(Math.max(220, 0.62 * width)), marginLeft: 58, marginRight: 30, marginTop: 30, marginBottom: 46,
+        width, height, marginLeft: 58, marginRight: 30, marginTop: 30, marginBottom: 46,
         style: { background: "none", overflow: "visible", fontFamily: "inherit", fontSize: "13px" }, ...plot,
       });
       svg.setAttribute("role", "img");
