@@ -11,7 +11,7 @@ from browsing import BARRIERS, axe_core, serving
 from scipy.stats import binom, laplace, norm
 
 from bookmaker.site import _pictures
-from privhelpers import accounting, mechanisms, records
+from privhelpers import accounting, mechanisms, records, stats
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,6 +103,16 @@ def clipping(bound: float, sigma: float, patients: int) -> dict[str, float]:
     }
 
 
+def hits(patients: int, hits: int, share: float) -> dict[str, float]:
+    interval = stats.clopper_pearson(hits, patients)
+    return {
+        "fewer": binom.cdf(hits, patients, share),
+        "more": binom.sf(hits - 1, patients, share),
+        "low": interval.low,
+        "high": interval.high,
+    }
+
+
 # What each picture is asked, one value per input, and the helpers' answer.
 CASES = {
     "control": (control, [(1, 0.1, 12), (0.1, 0.1, 12), (1, 0, 12), (0, 0, 6), (0.35, 0.2, 50)]),
@@ -119,6 +129,7 @@ CASES = {
         [(2, 0.1, 150, 512), (0.5, 1, 10000, 2), (10, 0.001, 1, 512), (10, 0.1, 1000, 12)],
     ),
     "clipping": (clipping, [(1, 1, 8), (0.1, 0.2, 800), (2, 1, 20), (4, 10, 8)]),
+    "hits": (hits, [(100, 0, 0.01), (20, 20, 0.2), (200, 20, 0.001), (57, 3, 0.05)]),
     "membership": (membership, [(0.5, 1.5), (0, 1), (3, -1)]),
 }
 
