@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from browsing import BARRIERS, axe_core, serving
 from scipy.stats import binom, laplace, norm
 
 from bookmaker.site import _pictures
-from privhelpers import accounting, mechanisms, records, stats
+from privhelpers import accounting, mechanisms, models, records, stats
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,6 +114,12 @@ def hits(patients: int, hits: int, share: float) -> dict[str, float]:
     }
 
 
+def sampler(temperature: float, topK: int, topP: float) -> dict[str, float]:
+    logits = torch.tensor([0.2, 2.6, -0.6, 1.9, 0.6, -1.0, 1.5, 1.0, -0.2, 0.4]).double()
+    digits, drawn = models.kept_tokens(logits, models.Sampling(temperature, topK, topP))
+    return {"right": float(drawn[digits == 7].sum()), "kept": int((drawn > 0).sum())}
+
+
 # What each picture is asked, one value per input, and the helpers' answer.
 CASES = {
     "control": (control, [(1, 0.1, 12), (0.1, 0.1, 12), (1, 0, 12), (0, 0, 6), (0.35, 0.2, 50)]),
@@ -130,6 +137,7 @@ CASES = {
     ),
     "clipping": (clipping, [(1, 1, 8), (0.1, 0.2, 800), (2, 1, 20), (4, 10, 8)]),
     "hits": (hits, [(100, 0, 0.01), (20, 20, 0.2), (200, 20, 0.001), (57, 3, 0.05)]),
+    "sampler": (sampler, [(0.8, 10, 0.9), (0.1, 10, 1), (10, 6, 0.95), (0.8, 3, 1), (1, 10, 0.05)]),
     "membership": (membership, [(0.5, 1.5), (0, 1), (3, -1)]),
 }
 
