@@ -13,7 +13,6 @@
   // In the plane, 95% of Gaussian noise is within this many standard deviations of its center.
   const disc = Math.sqrt(jStat.chisquare.inv(0.95, 2));
   const arrows = (tips, options) => Plot.arrow(tips, { x1: 0, y1: 0, x2: "0", y2: "1", headLength: 6, ...options });
-  const halo = { stroke: "var(--pst-color-background)", fill: "currentColor" };
 
   picture("clipping", {
     describes: "Eight gradients as arrows, a circle of radius C that shortens them, their mean before and after, and a disc of noise",
@@ -47,9 +46,9 @@
             arrows(clipped, { stroke: "var(--book-accent)", strokeWidth: 2 }),
             arrows([raw], { stroke: "currentColor", strokeWidth: 3 }),
             arrows([center], { stroke: "var(--book-second)", strokeWidth: 4 }),
-            Plot.text([[-bound, 0]], { text: ["C"], textAnchor: "end", dx: -5, clip: true, ...halo }),
-            Plot.text([raw], { text: ["mean"], textAnchor: "end", dx: -6, dy: -8, ...halo }),
-            Plot.text([center], { text: ["clipped mean"], textAnchor: "start", dx: 6, dy: -8, ...halo }),
+            Plot.text([[-bound, 0]], { text: ["C"], textAnchor: "end", dx: -5, clip: true, ...picture.halo }),
+            Plot.text([raw], { text: ["mean"], textAnchor: "end", dx: -6, dy: -8, ...picture.halo }),
+            Plot.text([center], { text: ["clipped mean"], textAnchor: "start", dx: 6, dy: -8, ...picture.halo }),
           ],
         },
       };

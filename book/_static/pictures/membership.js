@@ -3,7 +3,6 @@
 
 {
   const xs = d3.range(-4, 8.01, 0.05);
-  const halo = { fill: "currentColor", stroke: "var(--pst-color-background)", strokeWidth: 5 };
 
   picture("membership", {
     describes: "Densities of a score among controls and among members, with a threshold; right of it, someone is accused",
@@ -35,8 +34,8 @@
             Plot.line(curve(0), { stroke: "currentColor", strokeDasharray: "5 4", strokeWidth: 2 }),
             Plot.line(curve(distance), { stroke: "var(--book-second)", strokeWidth: 2 }),
             Plot.ruleX([threshold], { stroke: "var(--book-accent)", strokeWidth: 2 }),
-            Plot.text([[0, 0.43]], { text: ["controls"], textAnchor: "end", dx: -12, ...halo }),
-            Plot.text([[distance, 0.43]], { text: ["members"], textAnchor: "start", dx: 12, ...halo }),
+            Plot.text([[0, 0.43]], { text: ["controls"], textAnchor: "end", dx: -12, ...picture.halo }),
+            Plot.text([[distance, 0.43]], { text: ["members"], textAnchor: "start", dx: 12, ...picture.halo }),
           ],
         },
       };

@@ -3,7 +3,6 @@
 
 {
   const DELTA = 1e-5;
-  const halo = { stroke: "var(--pst-color-background)", fill: "currentColor" };
 
   picture("orders", {
     describes: "Epsilon against the order alpha, both on logarithmic axes: a rising divergence, a falling conversion, and their sum with its smallest value",
@@ -39,10 +38,10 @@
             Plot.line(list, { x: "order", y: "epsilon", stroke: "var(--book-accent)", strokeWidth: 3, clip: true }),
             Plot.ruleX([largest], { stroke: "var(--book-accent)" }),
             Plot.dot(inside ? [best] : [], { x: "order", y: "epsilon", r: 6, fill: "var(--book-second)" }),
-            Plot.text(inside ? [best] : [], { x: "order", y: "epsilon", text: ["ε"], dy: -16, ...halo }),
-            Plot.text(shown ? [shown] : [], { x: "order", y: "divergence", text: ["divergence"], textAnchor: "start", dx: 8, dy: 12, ...halo }),
-            Plot.text([[20, renyi.conversionCost(20, DELTA)]], { text: ["conversion"], textAnchor: "start", dx: 8, dy: -4, ...halo }),
-            Plot.text([[largest, 600]], { text: ["end of the list"], textAnchor: largest > 64 ? "end" : "start", dx: largest > 64 ? -8 : 8, ...halo }),
+            Plot.text(inside ? [best] : [], { x: "order", y: "epsilon", text: ["ε"], dy: -16, ...picture.halo }),
+            Plot.text(shown ? [shown] : [], { x: "order", y: "divergence", text: ["divergence"], textAnchor: "start", dx: 8, dy: 12, ...picture.halo }),
+            Plot.text([[20, renyi.conversionCost(20, DELTA)]], { text: ["conversion"], textAnchor: "start", dx: 8, dy: -4, ...picture.halo }),
+            Plot.text([[largest, 600]], { text: ["end of the list"], textAnchor: largest > 64 ? "end" : "start", dx: largest > 64 ? -8 : 8, ...picture.halo }),
           ],
         },
       };

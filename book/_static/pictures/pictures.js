@@ -12,6 +12,8 @@
     const [digits, power] = value.toExponential(1).split("e").map(Number);
     return digits === 1 ? `10${raised(power)}` : `${digits} × 10${raised(power)}`;
   };
+  // A label that stays readable on a line.
+  const halo = { fill: "currentColor", stroke: "var(--pst-color-background)", strokeWidth: 5 };
   const percent = (share) => `${shown(100 * share)}%`;
 
   const make = (parent, name, properties = {}) => {
@@ -77,10 +79,13 @@
       const { plot, values, says: sentence, shape } = draw(given);
       box.values = values;
       says.textContent = sentence;
+      if (box.clientWidth === 0) return; // drawn as soon as it has a width
       const width = Math.min(560, box.clientWidth - 32);
-      const height = Math.round(shape ? shape * (width - 88) + 76 : Math.max(220, 0.62 * width));
+      const [marginTop, marginRight, marginBottom, marginLeft] = [30, 30, 46, 58];
+      const square = (width - marginLeft - marginRight) * shape + marginTop + marginBottom;
       const svg = Plot.plot({
-        width, height, marginLeft: 58, marginRight: 30, marginTop: 30, marginBottom: 46,
+        width, height: Math.round(shape ? square : Math.max(220, 0.62 * width)),
+        marginTop, marginRight, marginBottom, marginLeft,
         style: { background: "none", overflow: "visible", fontFamily: "inherit", fontSize: "13px" }, ...plot,
       });
       svg.setAttribute("role", "img");
@@ -92,5 +97,5 @@
     update();
   };
 
-  Object.assign(window.picture, { shown, percent });
+  Object.assign(window.picture, { shown, percent, halo });
 }

@@ -13,7 +13,6 @@
   const belief = (prior, logOdds) => 1 / (1 + (1 / prior - 1) * Math.exp(-logOdds));
 
   const ys = d3.range(-30, 186);
-  const halo = { fill: "currentColor", stroke: "var(--pst-color-background)", strokeWidth: 5 };
 
   picture("release", {
     describes: "Densities of the noisy average with David and with Eve; the first stays in a region around the second",
@@ -55,8 +54,8 @@
             Plot.dot([[y, density(y, EVE, epsilon)]], {
               r: 5, stroke: "var(--book-second)", strokeWidth: 2, fill: "var(--pst-color-background)",
             }),
-            Plot.text([[left, peak]], { text: [left === EVE ? "Eve" : "David"], textAnchor: "end", dx: -8, dy: -6, ...halo }),
-            Plot.text([[right, peak]], { text: [left === EVE ? "David" : "Eve"], textAnchor: "start", dx: 8, dy: -6, ...halo }),
+            Plot.text([[left, peak]], { text: [left === EVE ? "Eve" : "David"], textAnchor: "end", dx: -8, dy: -6, ...picture.halo }),
+            Plot.text([[right, peak]], { text: [left === EVE ? "David" : "Eve"], textAnchor: "start", dx: 8, dy: -6, ...picture.halo }),
           ],
         },
       };
