@@ -1,6 +1,7 @@
 """The interactive pictures in a real browser: what they compute is what the helpers compute."""
 
 import itertools
+import math
 import re
 from importlib.resources import files
 from pathlib import Path
@@ -12,7 +13,7 @@ from browsing import BARRIERS, axe_core, serving
 from scipy.stats import binom, laplace, norm
 
 from bookmaker.site import _pictures
-from privhelpers import accounting, mechanisms, models, records, stats
+from privhelpers import accounting, lower_bounds, mechanisms, models, records, stats
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
@@ -120,6 +121,16 @@ def sampler(temperature: float, topK: int, topP: float) -> dict[str, float]:
     return {"right": float(drawn[digits == 7].sum()), "kept": int((drawn > 0).sum())}
 
 
+def audit(guesses: int, share: int, confidence: int, promise: float) -> dict[str, float]:
+    right = math.floor(guesses * share / 100 + 0.5)
+    terms = {"canaries": guesses, "guesses": guesses, "delta": 0, "confidence": confidence / 100}
+    return {
+        "right": right,
+        "certified": lower_bounds.one_run_epsilon_lower(correct=right, **terms),
+        "perfect": lower_bounds.one_run_epsilon_lower(correct=guesses, **terms),
+    }
+
+
 # What each picture is asked, one value per input, and the helpers' answer.
 CASES = {
     "control": (control, [(1, 0.1, 12), (0.1, 0.1, 12), (1, 0, 12), (0, 0, 6), (0.35, 0.2, 50)]),
@@ -139,6 +150,10 @@ CASES = {
     "hits": (hits, [(100, 0, 0.01), (20, 20, 0.2), (200, 20, 0.001), (57, 3, 0.05)]),
     "sampler": (sampler, [(0.8, 10, 0.9), (0.1, 10, 1), (10, 6, 0.95), (0.8, 3, 1), (1, 10, 0.05)]),
     "membership": (membership, [(0.5, 1.5), (0, 1), (3, -1)]),
+    "audit": (
+        audit,
+        [(20, 90, 95, 2), (1, 50, 80, 1), (5, 100, 95, 1), (100, 90, 95, 1), (3000, 97, 99, 7)],
+    ),
 }
 
 
