@@ -131,6 +131,19 @@ def audit(guesses: int, share: int, confidence: int, promise: float) -> dict[str
     }
 
 
+def width(auc: float, patients: int, margin: float) -> dict[str, float]:
+    # With this power and alpha, the smallest detectable difference is one standard error.
+    error = stats.detectable_auc(patients, patients, power=0.5, alpha=2 * norm.sf(1)) - 0.5
+    test = stats.tost(stats.Estimate(auc, error, math.inf, patients), margin=margin, null=0.5)
+    return {
+        "error": error,
+        "none": test.p_difference,
+        "matters": test.p_value,
+        "low": 0.5 + test.low,
+        "high": 0.5 + test.high,
+    }
+
+
 # What each picture is asked, one value per input, and the helpers' answer.
 CASES = {
     "control": (control, [(1, 0.1, 12), (0.1, 0.1, 12), (1, 0, 12), (0, 0, 6), (0.35, 0.2, 50)]),
@@ -153,6 +166,10 @@ CASES = {
     "audit": (
         audit,
         [(20, 90, 95, 2), (1, 50, 80, 1), (5, 100, 95, 1), (100, 90, 95, 1), (3000, 97, 99, 7)],
+    ),
+    "width": (
+        width,
+        [(0.51, 20, 0.05), (0.5, 10, 0.1), (0.51, 1000, 0.05), (0.6, 100, 0.1), (0.6, 100000, 0.01)],
     ),
 }
 
