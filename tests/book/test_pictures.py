@@ -144,6 +144,17 @@ def width(auc: float, patients: int, margin: float) -> dict[str, float]:
     }
 
 
+def pair(budget: float, epsilon: float) -> dict[str, float]:
+    mu = 1 / mechanisms.gaussian_sigma(sensitivity=1, epsilon=budget, delta=1e-5)
+    delta = mechanisms.gdp_delta(mu=mu, epsilon=epsilon)
+    return {
+        "mu": mu,
+        "delta": delta,
+        "pair": 1000 * mechanisms.largest_tpr(fpr=0.01, epsilon=epsilon, delta=delta),
+        "curve": 1000 * (1 - mechanisms.gdp_tradeoff(0.01, mu=mu)),
+    }
+
+
 # What each picture is asked, one value per input, and the helpers' answer.
 CASES = {
     "control": (control, [(1, 0.1, 12), (0.1, 0.1, 12), (1, 0, 12), (0, 0, 6), (0.35, 0.2, 50)]),
@@ -171,6 +182,7 @@ CASES = {
         width,
         [(0.51, 20, 0.05), (0.5, 10, 0.1), (0.51, 1000, 0.05), (0.6, 100, 0.1), (0.6, 100000, 0.01)],
     ),
+    "pair": (pair, [(8, 8), (8, 2.5), (0.5, 0), (0.5, 10), (10, 10), (1, 1)]),
 }
 
 
