@@ -14,13 +14,13 @@ from sphinx.errors import ExtensionError
 
 BOX = re.compile(r'data-picture="([^"]*)"')
 # d3 and Observable Plot draw, jStat has the distributions; pictures.js makes the fields and calls Plot, and
-# renyi.js has the formulas that two pictures share.
+# privacy.js has the formulas that two pictures share.
 LIBRARIES = (
     "vendor/d3.min.js",
     "vendor/plot.umd.min.js",
     "vendor/jstat.min.js",
     "pictures/pictures.js",
-    "pictures/renyi.js",
+    "pictures/privacy.js",
 )
 
 

@@ -3,8 +3,8 @@
 
 {
   // The smallest over the orders.
-  const toEpsilon = (rdp, steps, delta) => Math.max(0, d3.min(renyi.ORDERS, (order, i) =>
-    steps * rdp[i] + renyi.conversionCost(order, delta)));
+  const toEpsilon = (rdp, steps, delta) => Math.max(0, d3.min(privacy.ORDERS, (order, i) =>
+    steps * rdp[i] + privacy.conversionCost(order, delta)));
 
   picture("epsilon", {
     describes: "Epsilon against the number of steps, both on logarithmic axes, with one run",
@@ -15,7 +15,7 @@
       delta: { label: "δ", min: 1e-9, max: 0.01, value: 1e-5, log: true },
     },
     draw: ({ sigma, sampleRate, steps, delta }) => {
-      const rdp = renyi.ORDERS.map((order) => renyi.stepRdp(sampleRate, sigma, order));
+      const rdp = privacy.ORDERS.map((order) => privacy.stepRdp(sampleRate, sigma, order));
       const curve = d3.range(101).map((i) => 10 ** (i / 20)).map((after) => [after, toEpsilon(rdp, after, delta)]);
       const values = { epsilon: toEpsilon(rdp, steps, delta) };
       const inside = values.epsilon >= 0.01 && values.epsilon <= 1000;

@@ -13,9 +13,9 @@
       largest: { label: "Largest order of the list", min: 2, max: 512, value: 64, step: 1, log: true },
     },
     draw: ({ sigma, sampleRate, steps, largest }) => {
-      const curve = renyi.ORDERS.map((order) => {
-        const divergence = steps * renyi.stepRdp(sampleRate, sigma, order);
-        const cost = renyi.conversionCost(order, DELTA);
+      const curve = privacy.ORDERS.map((order) => {
+        const divergence = steps * privacy.stepRdp(sampleRate, sigma, order);
+        const cost = privacy.conversionCost(order, DELTA);
         return { order, divergence, cost, epsilon: divergence + cost, classic: divergence - Math.log(DELTA) / (order - 1) };
       });
       const list = curve.filter(({ order }) => order <= largest);
@@ -40,7 +40,7 @@
             Plot.dot(inside ? [best] : [], { x: "order", y: "epsilon", r: 6, fill: "var(--book-second)" }),
             Plot.text(inside ? [best] : [], { x: "order", y: "epsilon", text: ["ε"], dy: -16, ...picture.halo }),
             Plot.text(shown ? [shown] : [], { x: "order", y: "divergence", text: ["divergence"], textAnchor: "start", dx: 8, dy: 12, ...picture.halo }),
-            Plot.text([[20, renyi.conversionCost(20, DELTA)]], { text: ["conversion"], textAnchor: "start", dx: 8, dy: -4, ...picture.halo }),
+            Plot.text([[20, privacy.conversionCost(20, DELTA)]], { text: ["conversion"], textAnchor: "start", dx: 8, dy: -4, ...picture.halo }),
             Plot.text([[largest, 600]], { text: ["end of the list"], textAnchor: largest > 64 ? "end" : "start", dx: largest > 64 ? -8 : 8, ...picture.halo }),
           ],
         },

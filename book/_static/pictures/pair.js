@@ -19,9 +19,8 @@
     return low;
   };
 
-  // Members of 1,000 that (ε, δ) allows. Kairouz, Oh and Viswanath 2015, theorem 2.1.
-  const allowed = (epsilon, delta) =>
-    1000 * Math.min(Math.exp(epsilon) * FPR + delta, 1 - Math.exp(-epsilon) * (1 - FPR - delta));
+  // Members of 1,000 that (ε, δ) allows.
+  const allowed = (epsilon, delta) => 1000 * privacy.largestTpr(epsilon, delta, FPR);
 
   const epsilons = d3.range(0, 10.01, 0.05);
 

@@ -36,7 +36,12 @@
     const field = make(form, "input", { type: "number", id, min, max, step, value });
     const tell = () => { slider.ariaValueText = field.value; };
     slider.addEventListener("input", () => {
-      field.value = Math.min(max, Math.max(min, rounded(fromSlider(Number(slider.value)))));
+      const before = Number(field.value), place = Number(slider.value);
+      let number = rounded(fromSlider(place));
+      // On a logarithmic slider, one key must change a small count, too.
+      if (whole && number === before) number += Math.sign(place - toSlider(before));
+      field.value = Math.min(max, Math.max(min, number));
+      if (whole) slider.value = toSlider(Number(field.value));
       tell();
     });
     field.addEventListener("input", () => {

@@ -2,10 +2,6 @@
 "use strict";
 
 {
-  // Largest true-positive rate at a false-positive rate. Kairouz, Oh and Viswanath 2015, theorem 2.1.
-  const largestTpr = (epsilon, delta, fpr) =>
-    Math.max(0, Math.min(1, Math.exp(epsilon) * fpr + delta, 1 - Math.exp(-epsilon) * (1 - fpr - delta)));
-
   // Largest difference between the two rates.
   const largestAdvantage = (epsilon, delta) => (Math.expm1(epsilon) + 2 * delta) / (Math.exp(epsilon) + 1);
 
@@ -26,12 +22,12 @@
     },
     draw: ({ epsilon, delta, threshold }) => {
       const region = rates.map((fpr) => ({
-        fpr, most: largestTpr(epsilon, delta, fpr), least: 1 - largestTpr(epsilon, delta, 1 - fpr),
+        fpr, most: privacy.largestTpr(epsilon, delta, fpr), least: 1 - privacy.largestTpr(epsilon, delta, 1 - fpr),
       }));
       const values = {
         fpr: above(threshold, 0, epsilon),
         tpr: above(threshold, 1, epsilon),
-        ceiling: largestTpr(epsilon, delta, 0.01),
+        ceiling: privacy.largestTpr(epsilon, delta, 0.01),
         advantage: largestAdvantage(epsilon, delta),
       };
       return {

@@ -1,7 +1,12 @@
-// Rényi accounting of DP-SGD, for the pictures of its chapter.
+// Formulas that several pictures use.
 "use strict";
 
 {
+  // Largest true-positive rate at a false-positive rate. Kairouz, Oh and Viswanath 2015, theorem 2.1.
+  const largestTpr = (epsilon, delta, fpr) =>
+    Math.max(0, Math.min(1, Math.exp(epsilon) * fpr + delta, 1 - Math.exp(-epsilon) * (1 - fpr - delta)));
+
+  // Orders of the Rényi accountant.
   const ORDERS = [...d3.range(2, 65), 72, 80, 96, 128, 160, 192, 256, 320, 384, 512];
 
   // Divergence of one step at a whole order. Mironov, Talwar and Zhang 2019, section 3.3.
@@ -16,5 +21,5 @@
   // What the conversion to (ε, δ) adds to a divergence. Canonne, Kamath and Steinke 2020, proposition 12.
   const conversionCost = (order, delta) => Math.log1p(-1 / order) - (Math.log(delta) + Math.log(order)) / (order - 1);
 
-  window.renyi = { ORDERS, stepRdp, conversionCost };
+  window.privacy = { largestTpr, ORDERS, stepRdp, conversionCost };
 }
