@@ -8,7 +8,9 @@
 
   // A number as a sentence shows it: three digits, and powers of ten where there are many zeros.
   const shown = (value) => {
-    if (value === 0 || (Math.abs(value) < 1e5 && Math.abs(value) >= 0.001)) return String(Number(value.toPrecision(3)));
+    if (value === 0 || (Math.abs(value) < 1e5 && Math.abs(value) >= 0.001)) {
+      return value.toLocaleString("en", { maximumSignificantDigits: 3 });
+    }
     const [digits, power] = value.toExponential(1).split("e").map(Number);
     return digits === 1 ? `10${raised(power)}` : `${digits} × 10${raised(power)}`;
   };
