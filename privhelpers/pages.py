@@ -18,6 +18,8 @@ from privhelpers.errors import InvalidParameter
 from privhelpers.text import CHECK, CROSS, power_of_ten
 from privhelpers.validate import shown
 
+NOT_SHOWN = f"{CROSS}: this run does not show it. The text of the page describes the default run."
+
 
 def _plain(name: str, value: object) -> int | float | str:
     """Return a number as Python's own type: the page formats it, and numpy's repr is not a number.
@@ -58,7 +60,8 @@ class Claims:
 
     def _repr_html_(self) -> str:
         items = (f"<li>{html.escape(line)}</li>" for line in repr(self).split("\n"))
-        return f'<ul class="claims">{"".join(items)}</ul>'
+        shown = f'<ul class="claims">{"".join(items)}</ul>'
+        return shown if all(self.holds.values()) else f"{shown}<p>{NOT_SHOWN}</p>"
 
 
 def claims(sentences: Sequence[tuple[str, bool]]) -> Claims:
@@ -122,6 +125,18 @@ def worded(value: object) -> str:
     return short if float(short) == number else f"{number:#.3g}".rstrip(".")
 
 
+class _Facts(pd.DataFrame):
+    """A table that is shown whole: pandas would cut a text after 50 letters."""
+
+    def __repr__(self) -> str:
+        with pd.option_context("display.max_colwidth", None):
+            return super().__repr__()
+
+    def _repr_html_(self) -> str:
+        with pd.option_context("display.max_colwidth", None):
+            return super()._repr_html_()
+
+
 def facts(values: Mapping[str, object]) -> pd.DataFrame:
     """Return a few values as a table: what each is, in words, and the value.
 
@@ -130,4 +145,4 @@ def facts(values: Mapping[str, object]) -> pd.DataFrame:
     Args:
         values: counts, fractions, texts, truth values, or short sequences of them, by their words.
     """
-    return pd.DataFrame({"": [worded(value) for value in values.values()]}, index=list(values))
+    return _Facts({"": [worded(value) for value in values.values()]}, index=list(values))

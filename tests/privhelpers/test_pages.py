@@ -44,6 +44,11 @@ def test_a_table_of_facts_rounds_as_a_reader_would(value, shown):
     assert table.iloc[0, 0] == shown
 
 
+def test_a_long_text_of_facts_is_shown_whole():
+    table = pages.facts({"what it is": "word " * 40})
+    assert "word " * 39 in table._repr_html_() and "word " * 39 in repr(table)
+
+
 # A chapter started by hand: the values that it goes on with are those that its cell allows.
 
 
@@ -104,6 +109,7 @@ def test_claims_are_a_list_with_check_marks_and_crosses():
     assert repr(made) == "✓ The model <leaks>.\n✗ ε is small."
     assert made._repr_html_() == (
         '<ul class="claims"><li>✓ The model &lt;leaks&gt;.</li><li>✗ ε is small.</li></ul>'
+        f"<p>{pages.NOT_SHOWN}</p>"
     )
 
 
