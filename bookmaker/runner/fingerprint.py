@@ -13,7 +13,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
@@ -25,6 +25,7 @@ from privhelpers.artifacts import SEAL, sha256_of
 from privhelpers.errors import InvalidParameter
 
 VERSIONS = ("torch", "transformers", "opacus", "dp-accounting", "numpy")
+OF_SOME = ("peft",)  # told of the runs alone whose code imports it
 PACKAGES = ("privhelpers", "privaudit", "bookmaker")
 # A run's record; and its notebook where it is kept, no .ipynb, so that no tool takes it for a source.
 RECORD, PAGE = OF_A_RUN = ("run.json", "page.json")
@@ -145,6 +146,18 @@ class Helpers:
                 queue |= self._neighbors(file) - seen
         return sorted(seen)
 
+    def packages(self, notebook: Path, profile: str = "") -> tuple[str, ...]:
+        """Return the packages whose versions decide the numbers of a notebook's runs.
+
+        Raises:
+            InvalidParameter: as `of`.
+        """
+        helpers = [file for file in self.of(notebook, profile) if file.suffix == ".py"]
+        code = "\n".join(
+            [*notebooks.code_of(notebook), *(file.read_text(encoding="utf-8") for file in helpers)]
+        )
+        return *VERSIONS, *(name for name in OF_SOME if re.search(rf"(?m)^\s*(import|from) {name}\b", code))
+
     def hashes(self, files: list[Path]) -> list[tuple[str, str]]:
         """Return the path below the repository and the SHA-256 of each file."""
         for file in files:
@@ -171,10 +184,10 @@ def of_site(root: Path) -> str:
     return digest(Helpers(root).hashes(files))
 
 
-def versions() -> dict[str, str]:
+def versions(packages: Iterable[str] = (*VERSIONS, *OF_SOME)) -> dict[str, str]:
     """Return the versions that decide the numbers; no package is imported for it."""
     found = {"python": platform.python_version(), "privhelpers": privhelpers.__version__}
-    for package in VERSIONS:
+    for package in packages:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

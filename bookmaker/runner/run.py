@@ -87,6 +87,7 @@ def _attempt(root: Path, job: Job, store: Store, hours: float, kernel: Kernel) -
     part = root / "runs" / job.profile / ".parts" / f"{job.rule}.ipynb"
     part.parent.mkdir(parents=True, exist_ok=True)
     started, read = datetime.now(UTC), planning.reads(root, job)
+    packages = fingerprint.Helpers(root).packages(source(root, job.slug), job.profile)
     try:
         cost = _execute(root, job, part, read, hours, kernel)
         executed = notebooks.read(part)
@@ -116,7 +117,7 @@ def _attempt(root: Path, job: Job, store: Store, hours: float, kernel: Kernel) -
         "parameters": job.parameters,
         "started": started.isoformat(timespec="seconds"),
         **cost,
-        "versions": fingerprint.versions(),
+        "versions": fingerprint.versions(packages),
         "fingerprint": job.fingerprint,
         "inputs": read,
         "artifacts": artifacts,

@@ -116,6 +116,17 @@ def test_a_chapter_follows_from_the_kept_results_that_it_names_and_from_no_other
         of("course")
 
 
+@pytest.mark.parametrize("folder, found", [("privhelpers", 1), ("tests", 0)])
+def test_only_code_that_imports_a_package_has_its_version(root, folder, found):
+    path = root / "notebooks" / "hipaa.ipynb"
+    edit(root, lambda nb: nb.cells[2].update(source="from privhelpers import adapters"))
+    (root / folder).mkdir(exist_ok=True)
+    (root / folder / "adapters.py").write_text("def f():\n    from peft import LoraConfig\n")
+    packages = fingerprint.Helpers(root).packages(path)
+    assert packages.count("peft") == found and packages[:5] == fingerprint.VERSIONS
+    assert ("peft" in fingerprint.versions(packages)) == bool(found)
+
+
 def test_a_cell_with_magics_is_read(root):
     edit(root, lambda nb: nb.cells[2].update(source="%time x = 1\nfrom privhelpers import toy_late"))
     path = root / "notebooks" / "hipaa.ipynb"
