@@ -404,7 +404,7 @@ def trade_off(
             None if across_ends is None else across_ends[:, [number]],
             fmt=look["marker"],
             color=look["color"],
-            mfc="white" if name in hollow else None,
+            mfc="none" if name in hollow else None,  # a mark below another one shows through
             label=look["label"],
             markersize=8,
             elinewidth=1,

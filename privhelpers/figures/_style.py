@@ -35,7 +35,7 @@ WIDTH, SHORT, TALL = 6.5, 2.9, 4.3  # inches
 NON_PRIVATE, PUBLIC, DP, ATTACK = "#3a3a3a", "#8f8f8f", "#0072b2", "#e07b00"
 _BEST_NON_PRIVATE, _EQUAL_USE = "#777777", "#94643a"
 CONTROL = "#262626"  # always hollow, hatched or dashed: never distinguished by color alone
-_DP_SHADES = mpl.colors.LinearSegmentedColormap.from_list("dp", ["#8fc3e3", "#0072b2", "#0a3566"])
+_DP_SHADES = mpl.colors.LinearSegmentedColormap.from_list("dp", ["#4d9bcc", "#0072b2", "#0a3566"])
 # Indigo, magenta, orange, amber: lightness and hue change together, so that neighbors differ in print, and
 # if a dark page turns them around.
 _SERIES_SHADES = mpl.colors.LinearSegmentedColormap.from_list(
