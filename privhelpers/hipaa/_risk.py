@@ -24,7 +24,7 @@ CONTENT, MEMBERSHIP = "content", "membership"  # what an attack brings out
 KINDS = (CONTENT, MEMBERSHIP)
 NOTHING, UNMEASURED = "nothing found", "not measured"
 
-# Answers to each question, from the narrowest to the widest, which is taken if none is declared.
+# Answers to each question, from the least risk to the most; the last is taken if none is declared.
 ANSWERS = {
     "access": ("named staff", "partners", "anyone"),
     "form": ("queries", "weights"),
@@ -196,9 +196,10 @@ def _reach(answers: dict[str, str]) -> str:
 def combine(model: str, measured: Sequence[Finding], declared: Sequence[Declared]) -> Combined:
     """Read measurements and declarations together, by `MATRIX`, and list every reason.
 
-    Two rules come on top of the matrix. Anything not declared is read as the widest answer. If
-    nothing was found, a tolerated budget takes the place of limits, because it holds for attacks that
-    no one has tried; it does not excuse what an attack did find. Retention is listed and decides nothing.
+    Two rules come on top of the matrix. A subject without a declaration counts as its last answer in
+    `ANSWERS`, the one with the most risk. If nothing was found, a tolerated budget takes the place of
+    limits, because it holds for attacks that no one has tried; it does not excuse what an attack did find.
+    Retention is listed and decides nothing.
 
     Args:
         model: whose risk.
