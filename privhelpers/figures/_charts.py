@@ -89,11 +89,11 @@ def _mark(line: Callable[..., object], value: float | None, label: str) -> None:
 
 def _finish(axes: Axes, figure: Figure, *, standalone: bool = True) -> Figure:
     """Put a legend above the plot if something in it has a name."""
-    labels = axes.get_legend_handles_labels()[1]
-    if labels and standalone:
+    entries = style.legend_entries(axes)
+    if entries[1] and standalone:
         style.legend_above(figure, axes)
-    elif labels:
-        axes.legend()
+    elif entries[1]:
+        axes.legend(*entries)
     return figure
 
 

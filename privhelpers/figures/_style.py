@@ -18,6 +18,7 @@ from typing import ParamSpec
 import matplotlib as mpl
 import numpy as np
 import seaborn as sns
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.container import ErrorbarContainer
@@ -245,11 +246,15 @@ def percent_axis(axis: Axis) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.3g}"))
 
 
+def legend_entries(axes: Axes) -> tuple[list[Artist], list[str]]:
+    """Return what a legend shows: marks without their intervals, which would hide their shapes."""
+    handles, labels = axes.get_legend_handles_labels()
+    return [handle[0] if isinstance(handle, ErrorbarContainer) else handle for handle in handles], labels
+
+
 def legend_above(figure: Figure, axes: Axes) -> None:
     """Put the legend above the plot, in as few rows as fit its width."""
-    handles, labels = axes.get_legend_handles_labels()
-    # A mark is told by its shape, which an interval drawn through it would hide.
-    handles = [handle[0] if isinstance(handle, ErrorbarContainer) else handle for handle in handles]
+    handles, labels = legend_entries(axes)
     for rows in range(1, len(labels) + 1):
         columns = math.ceil(len(labels) / rows)
         legend = figure.legend(handles, labels, loc="outside upper center", ncols=columns)
