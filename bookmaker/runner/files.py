@@ -71,13 +71,13 @@ def mapping(root: Path, file: str) -> dict[str, Any]:
 
 
 def config(root: Path) -> dict[str, Any]:
-    """Return the settings of the site; `html` and `repository` are mappings, empty where they are missing.
+    """Return the settings of the site; what maps names to values here is empty where it is missing.
 
     Raises:
         InvalidParameter: `_config.yml` is something else.
     """
     settings = mapping(root, "_config.yml")
-    for name in ("html", "repository"):
+    for name in ("discussion", "html", "repository"):
         settings[name] = settings.get(name) or {}
         if not isinstance(settings[name], dict):
             raise InvalidParameter(f"_config.yml, {name}: must map names to values, such as url: https://...")

@@ -14,7 +14,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-from bookmaker.site import _numbers, _pictures
+from bookmaker.runner import files
+from bookmaker.site import _discussion, _numbers, _pictures
 
 MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions", "a11y", "ui/lazy.js", "sre")
 
@@ -72,6 +73,14 @@ def _launch_if_public(app: Sphinx, config: Config) -> None:
     options = config.html_theme_options
     if not options.get("repository_url"):
         options.pop("launch_buttons", None)
+
+
+def _discuss_if_there_is_a_place(app: Sphinx, config: Config) -> None:
+    """End each page with the link to where readers ask."""
+    options = config.html_theme_options
+    options["extra_footer"] = options.get("extra_footer", "") + _discussion.link(
+        files.config(Path(app.srcdir))
+    )
 
 
 def _launch_chapters_only(
@@ -140,6 +149,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     _pictures.setup(app)
     app.connect("config-inited", _drop_thebe)
     app.connect("config-inited", _launch_if_public)
+    app.connect("config-inited", _discuss_if_there_is_a_place)
     app.connect("doctree-read", _leave_outputs_to_the_reader)
     app.connect("doctree-read", hold_values)
     app.connect("html-page-context", _launch_chapters_only, priority=900)

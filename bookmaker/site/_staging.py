@@ -20,7 +20,7 @@ from bookmaker.runner import chain, notebooks, published
 from bookmaker.runner import files as author
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
-from bookmaker.site import _numbers, _quizzes, _reports, _syllabus, exercises
+from bookmaker.site import _discussion, _numbers, _quizzes, _reports, _syllabus, exercises
 from bookmaker.site._map import chapter_map
 from bookmaker.site._markdown import words
 from bookmaker.site._model_cards import model_cards
@@ -245,11 +245,18 @@ def contents(root: Path, plan: list[Job]) -> dict[str, Any]:
 def _written(root: Path, toc: dict[str, Any], solutions: bool = True) -> dict[str, bytes]:
     """Return the files that need no run: configuration, contents, the pages of `book/` and of the sources.
 
-    A site without solutions names no repository, which holds them: no button leads there.
+    A site without solutions names no repository, which holds them: no button leads there, and no link to a
+    place of the repository where readers ask.
+
+    Raises:
+        InvalidParameter: the configuration or a page is not what it must be.
     """
     config, settings = (root / "_config.yml").read_bytes(), author.config(root)
+    place, repository = _discussion.address(settings), settings["repository"].get("url")
     if not solutions:
         settings["repository"] |= {"url": ""}
+        if repository and place.lower().startswith(f"{repository}".rstrip("/").lower() + "/"):
+            settings["discussion"] |= {"url": ""}
         config = yaml.safe_dump(settings, allow_unicode=True, sort_keys=False).encode()
     files = {"_config.yml": config}
     files["_toc.yml"] = yaml.safe_dump(toc, allow_unicode=True, sort_keys=False).encode()

@@ -24,7 +24,7 @@ def test_a_broken_file_is_named(tmp_path, file, data):
 
 def test_what_is_missing_in_a_configuration_is_empty(tmp_path):
     (tmp_path / "_config.yml").write_text("title: A\nhtml:\n")
-    assert files.config(tmp_path) == {"title": "A", "html": {}, "repository": {}}
+    assert files.config(tmp_path) == {"title": "A", "discussion": {}, "html": {}, "repository": {}}
 
 
 HALF = '{"cell_type": "markdown", "id": "a", "metadata": {}, "source": "\\ud800"}'

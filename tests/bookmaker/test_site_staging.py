@@ -4,6 +4,7 @@ import base64
 import hashlib
 import re
 import shutil
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -265,6 +266,64 @@ def test_the_run_card_shows_any_text_and_nothing_of_it_acts(text):
     rows = [[cell.get_text() for cell in row.select("td")] for row in body.select("tbody tr")]
     shown = inert(text)
     assert rows[0][0].strip() == shown.strip() and rows[1][1] == shown and rows[2] == [shown, shown]
+
+
+def ask_at(book, place, **repository):
+    settings = yaml.safe_load((toy_site.ROOT / "_config.yml").read_text()) | {"discussion": {"url": place}}
+    settings["repository"] |= repository
+    (book / "_config.yml").write_text(yaml.safe_dump(settings))
+
+
+PLACES = {
+    "https://forum.example.edu/c/privacy?a=1&b=2#new": "https://forum.example.edu/c/privacy?a=1&amp;b=2#new",
+    "http://forum.example.edu": "http://forum.example.edu",
+    "https://matrix.example.org/#/#privacy:example.org": "https://matrix.example.org/#/#privacy:example.org",
+    "mailto:list@example.edu?subject=The%20book": "mailto:list@example.edu?subject=The%20book",
+    'https://example.edu/"><b>': "https://example.edu/&quot;&gt;&lt;b&gt;",
+}
+
+
+@pytest.mark.parametrize("place", [*PLACES, "", None])
+def test_each_page_ends_with_one_link_to_where_readers_ask_if_there_is_a_place(tmp_path, place):
+    ask_at(tmp_path, place)
+    config = SimpleNamespace(html_theme_options={"extra_footer": "By us."})
+    _sphinx_ext._discuss_if_there_is_a_place(SimpleNamespace(srcdir=tmp_path), config)
+    link = f'<a href="{PLACES[place]}">Ask a question about this page</a>' if place else ""
+    assert config.html_theme_options == {"extra_footer": f"By us.{link}"}
+
+
+NO_PLACES = ["javascript:alert(1)", "example.edu", "//example.edu", "https://", "https://?a", "mailto:me"]
+NO_PLACES += [
+    "ftp://example.edu",
+    "https://a b.example.edu",
+    "https://example.edu/\n",
+    "https://a:b@example.edu",
+]
+NO_PLACES += ["https://exámple.edu", "https://example.edu/\u202e", 7, False, ["https://example.edu"]]
+
+
+@pytest.mark.parametrize("place", NO_PLACES)
+def test_what_is_no_address_to_ask_at_is_refused_before_a_page_is_made(tmp_path, place):
+    ask_at(tmp_path, place)
+    with pytest.raises(InvalidParameter, match=r"^_config\.yml, discussion\.url"):
+        _staging._written(tmp_path, {})
+
+
+@pytest.mark.parametrize(
+    ("place", "kept"),
+    [
+        ("https://github.com/example/book/discussions", False),
+        ("https://GitHub.com/Example/Book/issues", False),
+        ("https://github.com/example/book-forum/discussions", True),
+        ("mailto:list@example.edu", True),
+    ],
+)
+def test_a_site_without_solutions_leads_to_no_place_in_the_repository(tmp_path, place, kept):
+    ask_at(tmp_path, place, url="https://github.com/example/book/")
+    (tmp_path / "book").mkdir()
+    for solutions in (True, False):
+        staged = yaml.safe_load(_staging._written(tmp_path, {}, solutions)["_config.yml"])
+        assert (staged["discussion"]["url"] == place) == (kept or solutions)
 
 
 def test_a_solution_outside_of_chapters_is_in_no_site_without_solutions(book):

@@ -191,7 +191,8 @@ def test_everything_works_under_the_policy_and_nothing_breaks_it(finished, chrom
 
 
 def test_a_new_address_and_changed_pages_reach_the_site_and_the_past_is_removed(book):
-    assert "mybinder" not in html(book, "notebooks/private_training")
+    for page in ("notebooks/private_training", "book/intro"):
+        assert not any(word in html(book, page) for word in ("mybinder", "Ask a question"))
     config = book / "_config.yml"
     text = config.read_text().replace('url: "" # such as https://', "url: https://")
     config.write_text(text.replace("  # jupyterhub_url", "  jupyterhub_url"))
@@ -206,6 +207,9 @@ def test_a_new_address_and_changed_pages_reach_the_site_and_the_past_is_removed(
     assert f"colab.research.google.com/github/example/privai-leak/blob/launch/{path}" in shown
     assert "hub.example.edu/hub/user-redirect/git-pull?repo=https" in shown and "branch=launch" in shown
     assert "mybinder" not in html(book, "runs/private_training--dp-eps-0.5")
+    link = '<a href="https://forum.example.edu/c/privacy">Ask a question about this page</a>'
+    for page in ("notebooks/private_training", "runs/private_training--dp-eps-0.5", "book/intro", "search"):
+        assert html(book, page).count(link) == 1
 
 
 def warns(book):
