@@ -1,10 +1,12 @@
 # make book [PROFILE=course] [JOBS=2] [CLUSTER=slurm]   the whole site from real runs;   make help   the other commands
-PY      ?= python3.11
+PY      ?= $(firstword $(foreach minor,11 12 13,$(shell command -v python3.$(minor))) python3.11)
 VENV    ?= .venv
 PROFILE ?= course
 BIN     := $(VENV)/bin
 PYTHON  := $(BIN)/python
+LAB     := $(VENV)/.lab
 STAMP   := $(VENV)/.stamp
+DEV     := $(VENV)/.dev
 GRADING := $(VENV)-grading
 GRADER  := $(GRADING)/bin/python
 
@@ -35,7 +37,7 @@ PRETRAINED := pretrained/smollm2-135m-instruct/origin.json
 
 env: $(STAMP)  ## make the environment in .venv, or bring it up to requirements.txt
 
-lab: $(STAMP)  ## open the chapters in JupyterLab, to change and run them (OPTIONS= are passed on)
+lab: $(LAB)  ## open the chapters in JupyterLab, to change and run them (OPTIONS= are passed on)
 	@set -f; exec $(PYTHON) -m jupyterlab --ServerApp.root_dir="$$PWD" --LabApp.default_url=/lab/tree/notebooks $$OPTIONS
 
 book: $(STAMP) $(if $(filter real,$(PROFILE)),$(PRETRAINED))  ## run what is out of date and build the site: [PROFILE=] [JOBS=] [CLUSTER=slurm] [LIMIT=hours of a cell] [SOLUTIONS=no]
@@ -60,7 +62,7 @@ teach: $(GRADING)/.stamp $(if $(SUBMITTED),,book)  ## what a course hands out: c
 	@if test -n "$$SUBMITTED"; then exec $(GRADER) -m bookmaker.teaching._grading grade --submitted="$$SUBMITTED"; fi; \
 	$(PYTHON) -m bookmaker teach --profile="$$PROFILE" && exec $(GRADER) -m bookmaker.teaching._grading assignments
 
-test: $(STAMP)  ## run the tests of a change, on JOBS= cores
+test: $(DEV)  ## run the tests of a change, on JOBS= cores
 	@command -v chromium >/dev/null || echo "make: the browser tests will fail, for Chromium was not found; \
 	on Debian: apt-get install chromium" >&2
 	@# Each process imports all libraries. One of them waits for the smoke profile, whose runs need its core.
@@ -84,25 +86,34 @@ $(PRETRAINED): requirements-pretrained.txt | $(STAMP)
 	@PYTHONPATH="$$PWD:build/pretrained" $(PYTHON) -m bookmaker.pretrained build/pretrained
 	@touch $@
 
-# Only files whose hashes the lock knows are installed. torch comes first: which of its builds an index offers, with
-# CUDA or without, is decided before its hash is looked at, and so only a wheel may come: a source would run code to
-# say what it is. In the end a build with CUDA gets the libraries that it names, at the versions that it names; every
+# One environment in three steps: what `make lab` needs, the rest of what the other commands need, and what only tests
+# need. Only files whose hashes the locks know are installed. torch comes first: which of its builds an index offers,
+# with CUDA or without, is decided before its hash is looked at, and so only a wheel may come: a source would run code
+# to say what it is. In the end a build with CUDA gets the libraries that it names, at the versions that it names; every
 # other one names none.
 PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
-$(STAMP): requirements.txt requirements.lock requirements-torch.lock
+INSTALL := $(PIP) install --no-compile
+$(LAB): requirements-lab.lock requirements-torch.lock
 	@command -v $(PY) >/dev/null || test -x $(PYTHON) || { echo "make: $(PY) was not found; \
-	install Python 3.11 (with its venv module), or name it: make env PY=/path/to/python3.11" >&2; exit 1; }
+	install Python 3.11, 3.12, or 3.13 (with its venv module), or name it: make env PY=/path/to/python3.12" >&2; exit 1; }
 	@test -x $(PYTHON) || $(PY) -m venv $(VENV)
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and \
-	"make: the book needs Python 3.11, this one is " + sys.version.split()[0] + "; remove it and name another: PY=...")'
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13) and \
+	"make: the book needs Python 3.11, 3.12, or 3.13, this one is " + sys.version.split()[0] + "; remove it and name another: PY=...")'
 	@rm -rf build/torch
 	$(PIP) download --only-binary torch --no-deps --dest build/torch $$(grep '^torch==' requirements.txt)
-	$(PIP) install --no-compile --no-deps --require-hashes --no-index --find-links build/torch -r requirements-torch.lock
+	$(INSTALL) --no-deps --require-hashes --no-index --find-links build/torch -r requirements-torch.lock
 	@rm -rf build/torch
-	$(PIP) install --no-compile --no-deps --require-hashes -r requirements.lock
-	@$(PIP) install --no-compile -r requirements.txt
+	$(INSTALL) --no-deps --require-hashes -r requirements-lab.lock
+	@$(INSTALL) $$(grep '^torch==' requirements.txt)
 	@$(PYTHON) -m pip check --disable-pip-version-check
 	@# A notebook opened in this environment's Jupyter finds the helpers too.
 	@$(PYTHON) -c 'import pathlib, sysconfig; \
 	pathlib.Path(sysconfig.get_path("purelib"), "privhelpers.pth").write_text(f"{pathlib.Path.cwd()}\n")'
+	@touch $@
+
+$(STAMP): requirements-book.lock $(LAB)
+$(DEV): requirements-dev.lock $(STAMP)
+$(STAMP) $(DEV):
+	$(INSTALL) --no-deps --require-hashes -r $<
+	@$(PYTHON) -m pip check --disable-pip-version-check
 	@touch $@

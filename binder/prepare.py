@@ -41,10 +41,11 @@ def missing(pins: list[str]) -> list[str]:
 def packages() -> None:
     """Install what the book needs and this Python lacks."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    if sys.version_info[:2] != (3, 11):
-        print(f"The book is tested with Python 3.11; this is {sys.version.split()[0]}.", file=sys.stderr)
+    if not (3, 11) <= sys.version_info[:2] <= (3, 13):
+        tested = "The book is tested with Python 3.11, 3.12, and 3.13"
+        print(f"{tested}; this is {sys.version.split()[0]}.", file=sys.stderr)
     extras = project["optional-dependencies"]
-    pins = [*project["dependencies"], *extras["audit"], *extras["book"]]
+    pins = [*project["dependencies"], *extras["audit"], *extras["lab"], *extras["book"]]
     if wanted := missing([pin for pin in pins if "==" in pin]):
         print(f"Installing {len(wanted)} packages, once ...")
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *wanted], cwd=ROOT, check=True)

