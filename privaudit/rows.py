@@ -39,6 +39,7 @@ MISSING = frozenset(("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NaT", "N
 MISSING |= {"(null)", "(NULL)", "#NULL!"}
 NOTHING = MISSING | {"none", "NONE", "nil", "n.a.", "N.A.", ".", "-", "--", "–", "—"}
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_PARQUET = b"PAR1"  # how such a file begins and ends
 _DIVIDERS = "\t;,|"
 _SEP = re.compile(r'"?sep=([\t;,|])"?[ \r]*\n', re.IGNORECASE)  # a first line that spreadsheets write
 _RULE = re.compile(r"[-=:+\s]+")  # a line of dashes under the names, from a database
@@ -176,18 +177,24 @@ def _named(theirs: Sequence[str], columns: Mapping[str, str], where: str) -> lis
 
 def _parquet_rows(data: bytes, columns: Mapping[str, str], name: str) -> Iterator[tuple[str, object]]:
     """Yield place and values of each row of a Parquet file, without the missing values."""
-    import pyarrow as pa  # late: few files need it
-    import pyarrow.parquet as pq
+    if not data.startswith(_PARQUET) or not data.endswith(_PARQUET):
+        raise BadRecords(f"{name}: not Parquet, or not all of it; save it again")
+    from arro3.io import read_parquet  # late: few files need it
 
     try:
-        table = pq.read_table(pa.BufferReader(data))
-    except (pa.ArrowException, OSError) as error:
+        table = read_parquet(io.BytesIO(data)).read_all()
+        fields = enumerate(_named(table.column_names, columns, name))
+        cells = {field: table.column(n).to_pylist() for n, field in fields if field in FIELDS}
+    except BadRecords:
+        raise
+    except BaseException as error:  # where the reader panics, it raises no Exception
+        if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
+            raise
         raise BadRecords(
             f"{name}: cannot be read as Parquet ({quoted(error, 150)}); save it again"
         ) from error
-    table = table.rename_columns(_named(table.column_names, columns, name))
-    rows = table.select([field for field in FIELDS if field in table.column_names]).to_pylist()
-    for number, row in enumerate(rows, 1):
+    for number in range(1, table.num_rows + 1):
+        row = {field: column[number - 1] for field, column in cells.items()}
         values = {field: value for field, value in row.items() if value is not None}
         for field in {"patient_id", "note_id", "identifiers"} & values.keys():  # often kept as numbers
             if type(values[field]) is int:

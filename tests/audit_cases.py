@@ -19,6 +19,7 @@ import pandas as pd
 import peft
 import torch
 import transformers
+from tables import parquet
 from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, processors, trainers
 from tokenizers import models as token_models
 from toy_audit import WORDS
@@ -287,7 +288,7 @@ def write(case: Case, group: str, folder: Path) -> Path:
     elif case.file == "tsv":
         frame.assign(identifiers=frame.identifiers.map(json.dumps)).to_csv(path, sep="\t", index=False)
     elif case.file == "parquet":
-        frame.to_parquet(path)
+        path.write_bytes(parquet(frame))
     else:  # write.csv of R: names of the rows, and quotes around every text
         flat = frame.assign(identifiers=frame.identifiers.map(";".join))
         flat.index += 1

@@ -2,5 +2,5 @@
 
 cells = _grid.cells("smoke", architectures=["tiny-gpt2"], seeds=[0, 1])
 _grid.write(root, cells, _grid.files(root, cells, epsilons=[1, 8]))   # a profile for each cell
-_results.collect(root, cells)                                         # results.parquet, one row a measurement
+_results.collect(root, cells)                                         # results.csv, one row a measurement
 """

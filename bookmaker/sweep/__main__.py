@@ -53,7 +53,7 @@ def _sweep(options: argparse.Namespace) -> int:
         from bookmaker.sweep import _gallery, _results
 
         table = _results.collect(root, cells)
-        write_sealed(folder / "results.parquet", table.to_parquet(index=False))
+        write_sealed(folder / "results.csv", table.to_csv(index=False).encode())
         path = folder / "gallery.html"
         write_atomic(path, _gallery.page(table, name).encode())
     took = f"{time.monotonic() - clock:.0f} s"

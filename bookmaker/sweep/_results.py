@@ -1,4 +1,4 @@
-"""`results.parquet`: one row a measurement, the same columns for every sweep.
+"""`results.csv`: one row a measurement, the same columns for every sweep.
 
 profile, architecture, seed: the cell; patients, training and noise all follow the seed.
 model: public, baseline, best_nonprivate, equal_use or dp-eps-<budget>.

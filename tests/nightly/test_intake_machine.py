@@ -7,6 +7,7 @@ import json
 import pandas as pd
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tables import parquet
 
 from privaudit.records import read_records
 from privhelpers.errors import BadRecords
@@ -23,7 +24,7 @@ ENCODINGS = st.sampled_from(["utf-8", "utf-8-sig", "utf-8", "cp1252", "utf-16"])
 def bytes_of(frame, kind, divider, quoting, ends, encoding):
     """Return the bytes of a file of some kind, or an error if its encoding lacks a character."""
     if kind == "parquet":
-        return frame.to_parquet()
+        return parquet(frame)
     if kind == "jsonl":
         text = ends.join([json.dumps(row, ensure_ascii=False) for row in frame.to_dict("records")])
     elif kind == "csv":
