@@ -267,16 +267,6 @@ def _judge(conditions: Sequence[gate.Condition], folder: Path) -> int:
     return gate.FAILED if met else 0
 
 
-def _pdf(page: str) -> bytes:
-    """Return a self-contained page as a PDF; Chromium may fetch nothing and run nothing."""
-
-    def fill(tab: Any) -> None:
-        tab.context.set_default_timeout(60_000)
-        tab.set_content(page, wait_until="load")
-
-    return console.print_pdf(fill, "the report", offline=True, java_script_enabled=False)
-
-
 _told = functools.partial(say, "audit")
 
 
@@ -364,7 +354,7 @@ def run(root: Path, options: Options) -> Path | None:
     made = {"report.html": page.encode(), bundle.REPORT: to_json(facts)}
     made["report.schema.json"] = privaudit.report_schema()
     if options.pdf:
-        made["report.pdf"] = _pdf(page)
+        made["report.pdf"] = console.print_pdf(page, "the report")
     if evidence_file:
         evidence = bundle.make(bundle.of_audit(made, pictures.values(), ledger), key)
         write_atomic(evidence_file, evidence, new=True)

@@ -6,10 +6,12 @@ import io
 import os
 import re
 import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from privhelpers.artifacts import repository_root
 from privhelpers.errors import MissingProgram, PrivHelpersError, RunFailed
@@ -148,33 +150,38 @@ def require_chromium(what_for: str, otherwise: str = "") -> str:
     return path
 
 
-def _arguments() -> list[str]:
+def chromium_arguments() -> list[str]:
     """Return the arguments to start Chromium with: its sandbox does not work for root."""
     return ["--no-sandbox"] if os.geteuid() == 0 else []
 
 
-def print_pdf(fill: Callable[[Any], None], what: str, **context: Any) -> bytes:
-    """Return a page as a tagged PDF with bookmarks.
+def print_pdf(page: str, what: str) -> bytes:
+    """Return a page as a tagged PDF with bookmarks; Chromium finds no other host meanwhile.
 
     Args:
-        fill: loads the page into a tab of Chromium.
+        page: self-contained HTML, whose policy forbids scripts.
         what: the name of the page, for messages.
-        context: options of playwright's `new_context`, such as `offline=True`.
 
     Raises:
         MissingProgram: Chromium is not installed.
-        RunFailed: it made no PDF.
+        RunFailed: it made no PDF within a minute.
     """
-    from playwright.sync_api import Error, sync_playwright
-
-    path = require_chromium(f"prints {what}")
-    try:
-        with sync_playwright() as tools:
-            opened = tools.chromium.launch(executable_path=path, args=_arguments())
-            tab = opened.new_context(**context).new_page()
-            fill(tab)
-            made = tab.pdf(prefer_css_page_size=True, print_background=True, tagged=True, outline=True)
-            opened.close()
-    except Error as error:
-        raise RunFailed(f"Chromium did not print {what} ({error.message.splitlines()[0]})") from error
-    return made
+    path, why = require_chromium(f"prints {what}"), ""
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = Path(folder) / "page.html", Path(folder) / "page.pdf"
+        source.write_text(page, encoding="utf-8")
+        command = [
+            path,
+            "--headless",
+            *chromium_arguments(),
+            f"--user-data-dir={folder}/profile",
+            f"--print-to-pdf={made}",
+        ]
+        command += ["--no-pdf-header-footer", "--generate-pdf-document-outline"]
+        command += ["--host-resolver-rules=MAP * ~NOTFOUND", source.as_uri()]
+        try:
+            why = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60).stderr
+            return made.read_bytes()
+        except (OSError, subprocess.TimeoutExpired) as error:
+            last = why.strip().splitlines()[-1:] or [str(error)]
+            raise RunFailed(f"Chromium did not print {what} ({quoted(last[0], 150)})") from error

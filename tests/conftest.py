@@ -172,6 +172,6 @@ def chromium():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=console._arguments())
+        opened = playwright.chromium.launch(executable_path=path, args=console.chromium_arguments())
         yield Patient(opened)
         opened.close()

@@ -8,7 +8,6 @@ import re
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
 from unittest import mock
 
 import pypdf
@@ -16,7 +15,7 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import privaudit
-from privaudit import cli
+from privaudit import console
 from privaudit.kit import Unit
 from privaudit.loading import TextTokenizer
 from privaudit.probes.membership import AttackName, AttackTest, Part
@@ -104,11 +103,7 @@ def check_first_sheet(facts: dict, page: str) -> bytes:
     Args:
         facts, page: from `longest_page`.
     """
-    made = []  # in a thread of its own: playwright allows one event loop a thread
-    worker = Thread(target=lambda: made.append(cli._pdf(page)))
-    worker.start()
-    worker.join()
-    (pdf,) = made
+    pdf = console.print_pdf(page, "the report")
     first, second, *more = (
         text_of(html.escape(sheet.extract_text())) for sheet in pypdf.PdfReader(io.BytesIO(pdf)).pages
     )

@@ -14,7 +14,7 @@ from bookmaker.site._build import FIRST_PAGE, TITLE
 from privaudit import console
 from privhelpers import __version__
 from privhelpers.artifacts import parse_yaml, write_sealed
-from privhelpers.errors import RunFailed
+from privhelpers.errors import MissingProgram, RunFailed
 
 SUMMARY = "Teaching, measuring and auditing the privacy of language models fine-tuned on clinical notes."
 ADDRESS = "http://book.invalid/"  # no server can have this name (RFC 2606)
@@ -90,21 +90,31 @@ def render(html: Path, book: dict[str, Any]) -> bytes:
         book: `parts`, see the function; `title`, and `front`, the lines of the title page.
 
     Raises:
-        MissingProgram: there is no Chromium.
+        MissingProgram: there is no Chromium, or no playwright.
         RunFailed: a page asks for what the site does not have, a formula was not typeset, or Chromium
             made no PDF.
     """
     server = _Server(html)
 
-    def fill(tab: Any) -> None:
-        tab.context.route("**/*", server.answer)
-        _assemble(tab, book, server)
-
+    path = console.require_chromium("prints the book")
     try:
-        return console.print_pdf(fill, "the book", viewport=PAPER)
-    except RunFailed:
+        from playwright.sync_api import Error, sync_playwright
+    except ImportError:
+        raise MissingProgram(
+            "no playwright, which tells Chromium what to print: make -f dev.mk env installs it"
+        ) from None
+    try:
+        with sync_playwright() as tools:
+            opened = tools.chromium.launch(executable_path=path, args=console.chromium_arguments())
+            tab = opened.new_context(viewport=PAPER).new_page()
+            tab.context.route("**/*", server.answer)
+            _assemble(tab, book, server)
+            made = tab.pdf(prefer_css_page_size=True, print_background=True, tagged=True, outline=True)
+            opened.close()
+    except Error as error:
         server.check()  # the likelier cause
-        raise
+        raise RunFailed(f"Chromium did not print the book ({error.message.splitlines()[0]})") from error
+    return made
 
 
 def write(root: Path, profile: str, *, solutions: bool = True) -> Path:
@@ -118,7 +128,7 @@ def write(root: Path, profile: str, *, solutions: bool = True) -> Path:
     Raises:
         MissingArtifact: there is no such site, or its last build failed.
         DamagedArtifact: a file of the site changed after it was built.
-        MissingProgram: there is no Chromium.
+        MissingProgram: there is no Chromium, or no playwright.
         RunFailed: the book was not printed; an older PDF stays as it is.
     """
     site = published.finished(root, profile, solutions=solutions)

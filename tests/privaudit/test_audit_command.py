@@ -126,6 +126,15 @@ def test_without_chromium_it_stops_before_the_work(call, monkeypatch, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_what_chromium_says_is_told_if_it_prints_nothing(monkeypatch, tmp_path):
+    browser = tmp_path / "chromium"
+    browser.write_text("#!/bin/sh\necho no display >&2\n")
+    browser.chmod(0o755)
+    monkeypatch.setattr(console.shutil, "which", lambda name: str(browser))
+    with pytest.raises(RunFailed, match=r"did not print the report .*no display"):
+        console.print_pdf("<p>", "the report")
+
+
 def test_a_good_audit_is_published_whole_beside_an_older_one(call, tmp_path, monkeypatch):
     monkeypatch.setattr(console.shutil, "which", lambda name: None)
     monkeypatch.setattr(
