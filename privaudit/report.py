@@ -48,7 +48,7 @@ from privhelpers.stats import roc_curve
 from privhelpers.text import in_words, inserted, rounded_down
 
 _FORM = Path(__file__).with_name("report.schema.json")
-PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn", "statsmodels")
+PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn")
 SCHEMA = "privai-leak/audit-report/3"
 # Keys of one kind of audit; null in the others.
 ONE_KIND = ("model", "truncated", "guessed", "completed", "synthetic", "copies", "queries")

@@ -14,9 +14,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm, t
-from statsmodels.stats.multitest import multipletests
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
@@ -164,8 +164,11 @@ def adjust(p_values: Mapping[str, float]) -> dict[str, float]:
     """
     if not isinstance(p_values, Mapping) or not p_values:
         raise InvalidParameter(f"p_values = {validate.shown(p_values)}: give one or more, by name")
-    values = multipletests(checks.rates("p_values", list(p_values.values())), method="holm")[1]
-    return dict(zip(p_values, map(float, values), strict=True))
+    values = checks.rates("p_values", list(p_values.values()))
+    order = np.argsort(values)
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.maximum.accumulate(values[order] * np.arange(values.size, 0, -1))
+    return dict(zip(p_values, np.minimum(adjusted, 1).tolist(), strict=True))
 
 
 def _reach(power: float, tail: float) -> float:

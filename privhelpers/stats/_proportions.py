@@ -10,10 +10,10 @@ Sources: Wilson (1927); Clopper and Pearson (1934); Cohen, Statistical Power Ana
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from scipy.stats import chi2_contingency, fisher_exact
-from statsmodels.stats.proportion import proportion_confint, proportion_effectsize
+from scipy.stats import beta, chi2_contingency, fisher_exact, norm
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
@@ -86,13 +86,36 @@ def _counts(successes: int, trials: int, arm: str = "") -> tuple[int, int]:
     return successes, trials
 
 
-def _interval(successes: int, trials: int, level: float, method: str, name: str) -> Interval:
+def _wilson(successes: int, trials: int, tail: float) -> tuple[float, float]:
+    z = norm.isf(tail)
+    middle = (successes + z**2 / 2) / (trials + z**2)
+    reach = z / (trials + z**2) * math.sqrt(successes * (trials - successes) / trials + z**2 / 4)
+    return middle - reach, middle + reach
+
+
+def _wald(successes: int, trials: int, tail: float) -> tuple[float, float]:
+    rate = successes / trials
+    reach = norm.isf(tail) * math.sqrt(rate * (1 - rate) / trials)
+    return rate - reach, rate + reach
+
+
+def _clopper_pearson(successes: int, trials: int, tail: float) -> tuple[float, float]:
+    low = beta.ppf(tail, successes, trials - successes + 1) if successes else 0.0
+    high = beta.isf(tail, successes + 1, trials - successes) if successes < trials else 1.0
+    return low, high
+
+
+Ends = Callable[[int, int, float], tuple[float, float]]
+
+
+def _interval(successes: int, trials: int, level: float, ends: Ends, name: str) -> Interval:
     successes, trials = _counts(successes, trials)
     level = validate.open_unit(level=level)
-    low, high = proportion_confint(successes, trials, 1 - level, method=method)
+    low, high = ends(successes, trials, (1 - level) / 2)
     estimate = successes / trials
-    # Rounding in a closed form may leave the estimate 1e-17 outside when it is 0 or 1.
-    return Interval(estimate, min(float(low), estimate), max(float(high), estimate), level, name)
+    # Rounding may leave the estimate 1e-17 outside when it is 0 or 1; no rate is below 0 or above 1.
+    low, high = max(0.0, min(float(low), estimate)), min(1.0, max(float(high), estimate))
+    return Interval(estimate, low, high, level, name)
 
 
 def wilson(successes: int, trials: int, level: float = 0.95) -> Interval:
@@ -106,7 +129,7 @@ def wilson(successes: int, trials: int, level: float = 0.95) -> Interval:
     Raises:
         InvalidParameter: a count is negative or not whole, or successes exceed trials.
     """
-    return _interval(successes, trials, level, "wilson", "Wilson")
+    return _interval(successes, trials, level, _wilson, "Wilson")
 
 
 def wald(successes: int, trials: int, level: float = 0.95) -> Interval:
@@ -124,7 +147,7 @@ def wald(successes: int, trials: int, level: float = 0.95) -> Interval:
 
     Source: Brown, Cai and DasGupta, Statistical Science 16 (2001), section 2.
     """
-    return _interval(successes, trials, level, "normal", "Wald")
+    return _interval(successes, trials, level, _wald, "Wald")
 
 
 def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Interval:
@@ -138,7 +161,7 @@ def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Interva
     Raises:
         InvalidParameter: a count is negative or not whole, or successes exceed trials.
     """
-    return _interval(successes, trials, level, "beta", "Clopper-Pearson")
+    return _interval(successes, trials, level, _clopper_pearson, "Clopper-Pearson")
 
 
 def newcombe_difference(one: Interval, two: Interval) -> Interval:
@@ -201,7 +224,7 @@ def two_proportion(successes_a: int, n_a: int, successes_b: int, n_b: int) -> Tw
         yates = chi2_contingency(table, correction=True)[:2]
     odds_ratio, fisher_p = fisher_exact(table)
     rate_a, rate_b = successes_a / n_a, successes_b / n_b
-    h = float(proportion_effectsize(rate_a, rate_b))
+    h = 2 * (math.asin(math.sqrt(rate_a)) - math.asin(math.sqrt(rate_b)))
     return TwoProportion(
         *map(float, (*pearson, *yates, fisher_p, odds_ratio)), rate_a - rate_b, h, effect_label(h)
     )

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats as distributions
-from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from privhelpers import rng, validate
 from privhelpers.errors import InvalidParameter
@@ -301,6 +300,5 @@ def mean_difference(planted: ArrayLike, control: ArrayLike, *, level: float = 0.
     # Spread at the size of rounding counts as zero: the degrees of freedom would be 0/0.
     if max(np.ptp(planted), np.ptp(control)) <= 1e-12 * max(1, *np.abs(planted), *np.abs(control)):
         return Interval(estimate, estimate, estimate, level, "Welch (no spread in either arm)")
-    compare = CompareMeans(DescrStatsW(planted), DescrStatsW(control))
-    low, high = compare.tconfint_diff(alpha=1 - level, usevar="unequal")
+    low, high = distributions.ttest_ind(planted, control, equal_var=False).confidence_interval(level)
     return Interval(estimate, float(low), float(high), level, "Welch")

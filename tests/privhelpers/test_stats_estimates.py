@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 from scipy.stats import binom, mannwhitneyu, norm
-from statsmodels.stats.weightstats import ttost_ind, ttost_paired
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint, proportion_effectsize
+from statsmodels.stats.weightstats import CompareMeans, DescrStatsW, ttost_ind, ttost_paired
 
 from privhelpers import rng, stats
 
@@ -16,6 +18,27 @@ def groups(count, seed, largest=4, shift=0.0):
     generator = np.random.default_rng(seed)
     owners = np.repeat(np.arange(count), generator.integers(1, largest + 1, count))
     return shift + generator.normal(size=count)[owners] + generator.normal(size=owners.size), owners
+
+
+def test_what_statsmodels_computes_is_the_same():
+    generator = np.random.default_rng(7)
+    methods = {"wilson": stats.wilson, "normal": stats.wald, "beta": stats.clopper_pearson}
+    for trials in (1, 3, 40, 5000):
+        for successes in {0, 1, trials // 3, trials}:
+            for level in (0.8, 0.95, 0.999):
+                for name, ours in methods.items():
+                    ends = proportion_confint(successes, trials, 1 - level, method=name)
+                    found = ours(successes, trials, level)
+                    assert [found.low, found.high] == pytest.approx(ends, abs=1e-12)
+            h = stats.two_proportion(successes, trials, 1, 3).cohens_h
+            assert h == pytest.approx(proportion_effectsize(successes / trials, 1 / 3))
+    one, two = generator.normal(size=9), generator.normal(1, 3, size=30)
+    ends = CompareMeans(DescrStatsW(one), DescrStatsW(two)).tconfint_diff(alpha=0.1, usevar="unequal")
+    found = stats.mean_difference(one, two, level=0.9)
+    assert [found.low, found.high] == pytest.approx(ends)
+    values = [*generator.uniform(0, 0.2, size=6), 0.01, 0.01, 0.0, 1.0]
+    adjusted = stats.adjust(dict(enumerate(values)))
+    assert list(adjusted.values()) == pytest.approx(multipletests(values, method="holm")[1])
 
 
 # Means and differences.
