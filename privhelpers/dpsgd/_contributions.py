@@ -18,6 +18,7 @@ import torch
 from privhelpers.dpsgd._units import Units
 
 _ROW = 2048  # values in a row whose norm is taken at once, at most, if rows are joined
+_PIECE = 32  # tokens whose inner products are taken at once: fewer multiply slowly, more twice as often
 _LOST = 2.0**-12  # a squared norm below this part of what its terms could reach has lost too many digits
 
 
@@ -47,19 +48,30 @@ def _joined(rows: int, width: int) -> int:
     return max((k for k in range(1, _ROW // max(1, width) + 1) if rows % k == 0), default=1)
 
 
-def _inner(side: torch.Tensor) -> torch.Tensor:
-    """Return the inner products of each unit's tokens: [units, tokens, width] to [units, tokens, tokens]."""
-    return torch.bmm(side, side.transpose(1, 2))
+def _inner(side: torch.Tensor) -> list[torch.Tensor]:
+    """Return the inner products of each token and those up to it; side is [units, tokens, width].
+
+    The products of two tokens are the same in either order, so those above the diagonal are left out, but for
+    a small square of each piece: [units, tokens of the piece, tokens up to its end].
+    """
+    ends = [*range(_PIECE, side.shape[1], _PIECE), side.shape[1]]
+    pieces = zip(side.split(_PIECE, 1), ends, strict=True)
+    return [torch.bmm(piece, side[:, :end].transpose(1, 2)) for piece, end in pieces]
 
 
-def _overlaps(left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _overlaps(left: list[torch.Tensor], right: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
     """Return squared norms of L^T R, by the ghost norm, and what the norms could reach, [units] each.
 
     Args:
-        left, right: inner products of the tokens of L and of R, [units, tokens, tokens].
+        left, right: inner products of the tokens of L and of R, as `_inner` gives them.
     """
-    squared_lengths = left.diagonal(dim1=1, dim2=2) * right.diagonal(dim1=1, dim2=2)
-    return (left * right).sum((1, 2)), squared_lengths.sqrt().sum(1)
+    squares = reach = 0.0
+    for of_left, of_right in zip(left, right, strict=True):
+        terms = of_left * of_right
+        before = terms.shape[2] - terms.shape[1]  # tokens before the piece, whose products count twice
+        squares = squares + terms.sum((1, 2)) + terms[:, :, :before].sum((1, 2))
+        reach = reach + terms.diagonal(before, 1, 2).sqrt().sum(1)
+    return squares, reach
 
 
 def _cross(
@@ -129,9 +141,9 @@ class GramCache:
     def __init__(self) -> None:
         """Start with none."""
         self._side: torch.Tensor | None = None
-        self._products: list[torch.Tensor] = []
+        self._products: list[list[torch.Tensor]] = []
 
-    def of(self, side: torch.Tensor, units: Units) -> list[torch.Tensor]:
+    def of(self, side: torch.Tensor, units: Units) -> list[list[torch.Tensor]]:
         """Return them for each run of equal units; side is [rows, length, width]."""
         if self._side is None or not _is_same(side, self._side):
             self._side, self._products = side, [_inner(block) for _, block in units.blocks(side)]

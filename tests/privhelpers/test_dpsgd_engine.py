@@ -213,8 +213,16 @@ def test_inner_products_are_kept_for_the_layer_that_reads_the_same(unit):
     first = inner.of(values, units)
     assert inner.of(values.detach(), units) is first  # as two passes through autograd hand it over
     for other in (values.clone(), values[:, :, :4], values[:, :, :8:2], values[:, :2]):
-        for product, (_, block) in zip(inner.of(other, units), units.blocks(other), strict=True):
+        for (product,), (_, block) in zip(inner.of(other, units), units.blocks(other), strict=True):
             torch.testing.assert_close(product, block @ block.transpose(1, 2))
+
+
+@pytest.mark.parametrize("length", [1, 31, 32, 33, 96, 101])
+def test_a_ghost_norm_in_pieces_is_the_norm_of_the_gradient(length):
+    generator = torch.Generator().manual_seed(0)
+    sides = [torch.randn(3, length, width, generator=generator, dtype=torch.float64) for width in (5, 7)]
+    found = Product(*sides, group_rows(None, 3)).squared_norms()
+    torch.testing.assert_close(found, (sides[0].transpose(1, 2) @ sides[1]).square().sum((1, 2)))
 
 
 def test_micro_batches_change_nothing():
