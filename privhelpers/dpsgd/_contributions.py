@@ -16,6 +16,7 @@ from collections.abc import Callable
 import torch
 
 from privhelpers.dpsgd._units import Units
+from privhelpers.models.precision import add_product
 
 _ROW = 2048  # values in a row whose norm is taken at once, at most, if rows are joined
 _PIECE = 32  # tokens whose inner products are taken at once: fewer multiply slowly, more twice as often
@@ -205,7 +206,7 @@ class Product:
             left = left * each
         else:
             right = right * each
-        total.addmm_(left.reshape(-1, left.shape[-1]).t(), right.reshape(-1, right.shape[-1]))
+        add_product(total, left.reshape(-1, left.shape[-1]), right.reshape(-1, right.shape[-1]))
 
 
 class LookedUp:

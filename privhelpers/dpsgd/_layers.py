@@ -20,7 +20,7 @@ from privhelpers.dpsgd._contributions import sum_dtype
 from privhelpers.dpsgd._recorder import Recorder
 from privhelpers.errors import UnsupportedModel
 from privhelpers.models.activation import SLOW_ACTIVATIONS, tanh_gelu
-from privhelpers.models.precision import layer_precision
+from privhelpers.models.precision import layer_precision, product
 
 
 def _as_rows(value: torch.Tensor, rows: int) -> torch.Tensor:
@@ -41,7 +41,7 @@ class _Multiply(torch.autograd.Function):
         ctx.module, ctx.recorder = module, recorder
         flat = value.reshape(-1, value.shape[-1])
         with layer_precision():
-            return functional.linear(flat, weight.t() if isinstance(module, Conv1D) else weight, bias)
+            return product(flat, weight.t() if isinstance(module, Conv1D) else weight, bias)
 
     @staticmethod
     def backward(ctx, gradient):
@@ -61,7 +61,7 @@ class _Multiply(torch.autograd.Function):
             return (None,) * 5
         back_through = (weight if transposed else weight.t()).to(gradient.dtype)
         with layer_precision():  # what a norm and a sum are made of; they themselves keep all digits
-            onward = functional.linear(gradient, back_through).view(value.shape)
+            onward = product(gradient, back_through).view(value.shape)
         return onward.to(value.dtype), None, None, None, None
 
 

@@ -80,6 +80,13 @@ MUTANTS = [
         EQUAL,
     ),
     Mutant("cross term of the tied matrix dropped", PARTS, " + 2 * _cross(*sides)", "", EQUAL),
+    Mutant(
+        "products of two tokens counted once",
+        PARTS,
+        " + terms[:, :, :before].sum((1, 2))",
+        "",
+        "ghost_norm_in_pieces",
+    ),
     Mutant("cross term counted once", PARTS, " + 2 * _cross(*sides)", " + _cross(*sides)", EQUAL),
     Mutant(
         "the reading end of the tied matrix left out",

@@ -287,6 +287,30 @@ def test_invalid_input_is_refused(model, tokenizer, field, call):
         models.build_masked("micro-gpt2", tokenizer, seed=0)
 
 
+# Products of matrices, by whatever library is faster here.
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(("k", "m", "n"), [(512, 130, 70), (96, 300, 257), (3, 2, 1)])
+def test_a_product_is_torchs_up_to_rounding(dtype, k, m, n):
+    draw = torch.Generator().manual_seed(0)
+    left, right, bias = (torch.randn(*shape, generator=draw, dtype=dtype) for shape in ((k, m), (k, n), (n,)))
+    truth, close = left.double().t() @ right.double(), {"rtol": 1e-5, "atol": 1e-4, "check_dtype": False}
+    for rows, weight in ((left.t(), right.t()), (left.t().contiguous(), right.t().contiguous())):
+        torch.testing.assert_close(precision.product(rows, weight, bias), truth + bias, **close)
+    total = torch.ones(m, n, dtype=dtype)
+    precision.add_product(total, left, right)
+    torch.testing.assert_close(total, truth + 1, **close)
+
+
+def test_a_product_takes_the_digits_that_are_asked_for():
+    """Autocast shortens it, as it does a Linear, and a value that is not a number is never hidden."""
+    rows, weight = torch.full((256, 512), torch.nan), torch.ones(64, 512)
+    assert precision.product(rows, weight).isnan().all()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert precision.product(rows, weight).dtype == torch.bfloat16
+
+
 # A copy in fewer bits: few values a row, each near its own, and the original as it was.
 
 
