@@ -16,10 +16,11 @@ from collections.abc import Callable
 import torch
 
 from privhelpers.dpsgd._units import Units
-from privhelpers.models.precision import add_product
+from privhelpers.models.precision import WIDE, add_product, products
 
 _ROW = 2048  # values in a row whose norm is taken at once, at most, if rows are joined
-_PIECE = 32  # tokens whose inner products are taken at once: fewer multiply slowly, more twice as often
+# Tokens whose inner products are taken at once: fewer multiply slowly, more do twice what once would do.
+_PIECE = 64 if WIDE else 32
 _LOST = 2.0**-12  # a squared norm below this part of what its terms could reach has lost too many digits
 
 
@@ -57,7 +58,7 @@ def _inner(side: torch.Tensor) -> list[torch.Tensor]:
     """
     ends = [*range(_PIECE, side.shape[1], _PIECE), side.shape[1]]
     pieces = zip(side.split(_PIECE, 1), ends, strict=True)
-    return [torch.bmm(piece, side[:, :end].transpose(1, 2)) for piece, end in pieces]
+    return [products(piece, side[:, :end]) for piece, end in pieces]
 
 
 def _overlaps(left: list[torch.Tensor], right: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:

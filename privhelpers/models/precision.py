@@ -23,7 +23,7 @@ from privhelpers.errors import InvalidParameter
 
 MATMUL_PRECISIONS = ("highest", "medium")
 # Whether the processor has what MKL may leave unused; without it MKL is as fast or faster.
-_WIDE = torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability() == "AVX512"
+WIDE = torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability() == "AVX512"
 _LARGE = 1 << 20  # multiplications that repay what oneDNN takes to begin
 _asked = "highest"
 
@@ -95,9 +95,21 @@ def add_product(total: torch.Tensor, left: torch.Tensor, right: torch.Tensor) ->
         total.addmm_(left.t(), right)
 
 
+def products(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Return left right^T of each pair, [units, m, n], by the faster library.
+
+    Args:
+        left: [units, m, k], with a unit or more.
+        right: [units, n, k].
+    """
+    if _is_for_onednn(left[0], right[0]):
+        return torch.stack([product(one, other) for one, other in zip(left, right, strict=True)])
+    return torch.bmm(left, right.transpose(1, 2))
+
+
 def _is_for_onednn(rows: torch.Tensor, weight: torch.Tensor) -> bool:
     return (
-        _WIDE
+        WIDE
         and rows.device.type == "cpu"
         and rows.dtype == weight.dtype == torch.float32
         and rows.numel() * weight.shape[0] >= _LARGE
@@ -141,7 +153,7 @@ def training_in(model: nn.Module, matmul_precision: str) -> Iterator[None]:
     Under autocast, which shortens them already, and for weights that are not float32, nothing changes.
     """
     with ExitStack() as swapped:
-        ours = _WIDE or matmul_precision != "highest"
+        ours = WIDE or matmul_precision != "highest"
         if ours and not torch.is_autocast_enabled(model.device.type):
             for module in model.modules():
                 if type(module) in (nn.Linear, Conv1D) and module.weight.dtype == torch.float32:

@@ -301,6 +301,8 @@ def test_a_product_is_torchs_up_to_rounding(dtype, k, m, n):
     total = torch.ones(m, n, dtype=dtype)
     precision.add_product(total, left, right)
     torch.testing.assert_close(total, truth + 1, **close)
+    each = precision.products(left.t().repeat(2, 1, 1), torch.stack([right.t(), -right.t()]))
+    torch.testing.assert_close(each, torch.stack([truth, -truth]), **close)
 
 
 def test_a_product_takes_the_digits_that_are_asked_for():
