@@ -56,8 +56,10 @@ def _inner(side: torch.Tensor) -> list[torch.Tensor]:
     The products of two tokens are the same in either order, so those above the diagonal are left out, but for
     a small square of each piece: [units, tokens of the piece, tokens up to its end].
     """
-    ends = [*range(_PIECE, side.shape[1], _PIECE), side.shape[1]]
-    pieces = zip(side.split(_PIECE, 1), ends, strict=True)
+    tokens = side.shape[1]
+    size = _PIECE if side.device.type == "cpu" else tokens  # a GPU takes longer to start than to multiply
+    ends = [*range(size, tokens, size), tokens]
+    pieces = zip(side.split(size, 1), ends, strict=True)
     return [products(piece, side[:, :end]) for piece, end in pieces]
 
 
