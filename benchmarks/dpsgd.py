@@ -9,8 +9,7 @@ Every private variant clips each row to C = 1, adds noise of sigma = 1 to the su
 calls the same AdamW. There is no dropout, and the learning rate is 0: that costs what any other costs, and
 every step computes on the same weights. "Same kernels" is the plain step with the book's loss function,
 GPT-2's activation in one kernel, and the linear layers' products by the library that ours takes: the ratio to
-it is what privacy costs. Untied: Opacus
-refuses one matrix that reads and scores, so its model has two.
+it is what privacy costs. Untied: Opacus refuses one matrix that reads and scores, so its model has two.
 
 The rows of 124M and 135M take 12 GB of memory.
 """
