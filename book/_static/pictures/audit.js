@@ -9,6 +9,7 @@
     return Math.max(0, Math.log(probability / (1 - probability)));
   };
 
+  const count = d3.format(",");
   const shares = d3.range(101).map((i) => 0.5 + i / 200);
   // What endless guesses with a share of right ones certify.
   const limit = d3.range(0, 9.01, 0.1).map((epsilon) => [1 / (1 + Math.exp(-epsilon)), epsilon]);
@@ -30,7 +31,7 @@
       const curve = whole.map((right) => [right / guesses, bound(right)]);
       return {
         values,
-        says: `Right guesses: ${values.right} of ${guesses}. With ${confidence}% confidence, ε is at least `
+        says: `Right guesses: ${count(values.right)} of ${count(guesses)}. With ${confidence}% confidence, ε is at least `
           + `${picture.shown(values.certified)} (δ = 0), which ${values.certified > promise ? "refutes" : "does not refute"} `
           + `the promise. If all were right, ε would be at least ${picture.shown(values.perfect)}.`,
         plot: {
@@ -45,7 +46,7 @@
             Plot.dot([[values.right / guesses, values.certified]], { r: 6, fill: "var(--book-second)" }),
             Plot.text([[0.51, promise]], { text: ["promise"], textAnchor: "start", dy: -9 }),
             Plot.text([[1, 8.6]], { text: ["endless guesses"], textAnchor: "end", dx: -8 }),
-            Plot.text([[1, values.perfect]], { text: [`r = ${guesses}`], textAnchor: "start", dx: 9 }),
+            Plot.text([[1, values.perfect]], { text: [`r = ${count(guesses)}`], textAnchor: "start", dx: 9 }),
           ],
         },
       };

@@ -33,9 +33,9 @@
       return {
         values,
         shape: 0.7,
-        says: `${values.clipped} of 8 gradients are clipped. This moves their mean by ${picture.shown(values.bias)} (the bias) and leaves it `
+        says: `${values.clipped} of 8 gradients ${values.clipped === 1 ? "is" : "are"} clipped. This moves their mean by ${picture.shown(values.bias)} (the bias) and leaves it `
           + `${picture.shown(values.signal)} long. The noise of the mean has a standard deviation of ${picture.shown(values.noise)} in each `
-          + `coordinate; 95% of the noisy means fall into the disc.`,
+          + `coordinate; it leaves 95% of the means in the disc.`,
         plot: {
           x: { label: "First coordinate", domain: [-2.8, 3.2], ticks: 6 },
           y: { label: "Second coordinate", domain: [-1.2, 3], ticks: 4 },

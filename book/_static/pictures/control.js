@@ -41,7 +41,7 @@
           + `about ${whole(values.controls)}. The difference, about ${whole(values.members - values.controls)}, is what memory `
           + `adds; in 95% of such studies, chance moves it by at most ${whole(values.spread)}.`,
         plot: {
-          x: { label: "Fluency (share of the texts with medical words)", domain: [0, 1] },
+          x: { label: "Fluency", domain: [0, 1] },
           y: { label: "Hits in 1,400 attempts", domain: [0, 650], grid: true },
           marks: [
             Plot.areaY(lines, { x: "x", y1: "controls", y2: "members", fill: "var(--book-accent-soft)" }),
@@ -52,9 +52,9 @@
             Plot.dot([[fluency, values.controls]], {
               r: 5, stroke: "var(--book-second)", strokeWidth: 2, fill: "var(--pst-color-background)",
             }),
-            Plot.text([[0, ofA]], { text: ["model A"], textAnchor: "start", dx: 6, dy: -9 }),
-            Plot.text(lines.slice(6, 7), { x: "x", y: "members", text: ["members"], textAnchor: "end", dx: -4, dy: -10 }),
-            Plot.text(lines.slice(7, 8), { x: "x", y: "controls", text: ["controls"], textAnchor: "start", dx: 4, dy: 10 }),
+            Plot.text([[0, ofA]], { text: ["model A"], textAnchor: "start", dx: 6, dy: -9, ...picture.halo }),
+            Plot.text(lines.slice(6, 7), { x: "x", y: "members", text: ["members"], textAnchor: "end", dx: -4, dy: -10, ...picture.halo }),
+            Plot.text(lines.slice(7, 8), { x: "x", y: "controls", text: ["controls"], textAnchor: "start", dx: 4, dy: 10, ...picture.halo }),
           ],
         },
       };

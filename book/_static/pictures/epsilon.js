@@ -21,7 +21,7 @@
       const inside = values.epsilon >= 0.01 && values.epsilon <= 1000;
       return {
         values,
-        says: `After ${steps} steps: ε = ${picture.shown(values.epsilon)}${inside ? "" : ", outside the picture,"} at `
+        says: `After ${picture.count(steps, "step", "steps")}: ε = ${picture.shown(values.epsilon)}${inside ? "" : ", outside the picture,"} at `
           + `δ = ${picture.shown(delta)} (one unit added or removed, Poisson sampling, Rényi accountant).`,
         plot: {
           x: { label: "Steps", type: "log", domain: [1, 1e5], ticks: 5, tickFormat: "," },

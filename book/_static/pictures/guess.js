@@ -47,9 +47,9 @@
               r: 5, stroke: "var(--book-second)", strokeWidth: 2, fill: "var(--pst-color-background)",
             }),
             Plot.text([[falling, hitsAny(falling, printed, patients)]], {
-              text: ["any patient"], textAnchor: "start", dx: 8, dy: -4,
+              text: ["any patient"], textAnchor: "start", dx: 8, dy: -4, ...picture.halo,
             }),
-            Plot.text([[24, hitsOne(24, printed)]], { text: ["a given patient"], textAnchor: "end", dx: -6, dy: 8 }),
+            Plot.text([[24, hitsOne(24, printed)]], { text: ["a given patient"], textAnchor: "end", dx: -6, dy: 8, ...picture.halo }),
           ],
         },
       };

@@ -28,7 +28,7 @@
       return {
         values: { fewer, more, low, high },
         says: `If the true share were ${picture.percent(share)}, ${picture.percent(tail)} of all groups of ${patients} patients `
-          + `would have ${hits === 0 ? "no hits" : `${hits} hits or ${few ? "fewer" : "more"}`}: ${surprise ? "a surprise" : "no surprise"}. `
+          + `would have ${hits === 0 ? "no hits" : `${picture.count(hits, "hit", "hits")} or ${few ? "fewer" : "more"}`}: ${surprise ? "a surprise" : "no surprise"}. `
           + `The 95% interval is ${picture.percent(low)} to ${picture.percent(high)}.`,
         plot: {
           x: { label: "Hits (patients)", domain: [-0.5, last + 0.5], ticks: 6 },

@@ -1,4 +1,4 @@
-// Two densities of a score, one threshold between them, and where it is on the ROC curve.
+// Two densities of a score, and one threshold on it.
 "use strict";
 
 {
@@ -34,8 +34,8 @@
             Plot.line(curve(0), { stroke: "currentColor", strokeDasharray: "5 4", strokeWidth: 2 }),
             Plot.line(curve(distance), { stroke: "var(--book-second)", strokeWidth: 2 }),
             Plot.ruleX([threshold], { stroke: "var(--book-accent)", strokeWidth: 2 }),
-            Plot.text([[0, 0.43]], { text: ["controls"], textAnchor: "end", dx: -12, ...picture.halo }),
-            Plot.text([[distance, 0.43]], { text: ["members"], textAnchor: "start", dx: 12, ...picture.halo }),
+            Plot.text([[0, 0.45]], { text: ["controls"], textAnchor: "end", dx: -6, dy: -9 }),
+            Plot.text([[distance, 0.45]], { text: ["members"], textAnchor: "start", dx: 6, dy: -9 }),
           ],
         },
       };

@@ -22,12 +22,13 @@
       const best = d3.least(list, ({ epsilon }) => epsilon);
       const values = { epsilon: best.epsilon, order: best.order, classic: d3.min(list, ({ classic }) => classic) };
       const inside = best.epsilon <= 1000;
-      const shown = curve.find(({ divergence }) => divergence >= 0.01 && divergence <= 700);
+      const labeled = curve.find(({ divergence }) => divergence >= 0.2 && divergence <= 700);
+      const steep = labeled?.order > 8; // more room left of the line than right of it
       return {
         values,
-        says: `Up to order ${largest}, order ${best.order} gives the smallest ε, ${picture.shown(best.epsilon)}${inside ? "" : " (outside the picture)"}: `
+        says: `Up to order ${largest}, and at δ = ${picture.shown(DELTA)}, order ${best.order} gives the smallest ε, ${picture.shown(best.epsilon)}${inside ? "" : " (outside the picture)"}: `
           + `divergence ${picture.shown(best.divergence)}, conversion ${picture.shown(best.cost)}. `
-          + `The classic conversion gives ${picture.shown(values.classic)} (δ = ${picture.shown(DELTA)}).`,
+          + `The classic conversion gives ${picture.shown(values.classic)}.`,
         plot: {
           x: { label: "Order α", type: "log", base: 2, domain: [2, 512], tickFormat: "d" },
           y: { label: "Nats", type: "log", domain: [0.005, 1000], grid: true, ticks: 5, tickFormat: "," },
@@ -39,8 +40,11 @@
             Plot.ruleX([largest], { stroke: "var(--book-accent)" }),
             Plot.dot(inside ? [best] : [], { x: "order", y: "epsilon", r: 6, fill: "var(--book-second)" }),
             Plot.text(inside ? [best] : [], { x: "order", y: "epsilon", text: ["ε"], dy: -16, ...picture.halo }),
-            Plot.text(shown ? [shown] : [], { x: "order", y: "divergence", text: ["divergence"], textAnchor: "start", dx: 8, dy: 12, ...picture.halo }),
-            Plot.text([[20, privacy.conversionCost(20, DELTA)]], { text: ["conversion"], textAnchor: "start", dx: 8, dy: -4, ...picture.halo }),
+            Plot.text(labeled ? [labeled] : [], {
+              x: "order", y: "divergence", text: ["divergence"], textAnchor: steep ? "end" : "start",
+              dx: steep ? -8 : 8, dy: steep ? 0 : 12, ...picture.halo,
+            }),
+            Plot.text([[512, privacy.conversionCost(512, DELTA)]], { text: ["conversion"], textAnchor: "end", dy: -28, ...picture.halo }),
             Plot.text([[largest, 600]], { text: ["end of the list"], textAnchor: largest > 64 ? "end" : "start", dx: largest > 64 ? -8 : 8, ...picture.halo }),
           ],
         },

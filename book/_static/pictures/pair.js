@@ -27,7 +27,7 @@
   picture("pair", {
     describes: "Members that each pair of a curve allows an attack to find, against the pair's epsilon, with the smallest number",
     inputs: {
-      budget: { label: "ε of the run at δ = 10⁻⁵", min: 0.5, max: 10, value: 8, log: true },
+      budget: { label: "ε at δ = 10⁻⁵", min: 0.5, max: 10, value: 8, log: true },
       epsilon: { label: "ε of the pair", min: 0, max: 10, value: 8, step: 0.1 },
     },
     draw: ({ budget, epsilon }) => {
@@ -39,7 +39,7 @@
       return {
         values,
         says: `The pair with ε = ${epsilon} has δ ${values.delta < 1e-9 ? "below 10⁻⁹" : `= ${picture.shown(values.delta)}`}. At 1% `
-          + `false alarms, it allows an attack to find ${Math.round(values.pair)} of 1,000 members. The whole curve allows `
+          + `false alarms, it allows an attack to find ${d3.format(",.0f")(values.pair)} of 1,000 members. The whole curve allows `
           + `${Math.round(values.curve)}.`,
         plot: {
           x: { label: "ε of the pair (nats)", domain: [0, 10] },

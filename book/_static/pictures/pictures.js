@@ -7,16 +7,18 @@
   const raised = (power) => [...String(power)].map((sign) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)]).join("");
 
   // A number as a sentence shows it: three digits, and powers of ten where there are many zeros.
-  const shown = (value) => {
+  const shown = (value, digits = 3) => {
     if (value === 0 || (Math.abs(value) < 1e5 && Math.abs(value) >= 0.001)) {
-      return value.toLocaleString("en", { maximumSignificantDigits: 3 });
+      return value.toLocaleString("en", { maximumSignificantDigits: digits });
     }
-    const [digits, power] = value.toExponential(1).split("e").map(Number);
-    return digits === 1 ? `10${raised(power)}` : `${digits} × 10${raised(power)}`;
+    const [factor, power] = value.toExponential(1).split("e").map(Number);
+    return factor === 1 ? `10${raised(power)}` : `${factor} × 10${raised(power)}`;
   };
   // A label that stays readable on a line.
   const halo = { fill: "currentColor", stroke: "var(--pst-color-background)", strokeWidth: 5 };
-  const percent = (share) => `${shown(100 * share)}%`;
+  // Close to one, two digits more, so that 99.98% is not shown as 100%.
+  const percent = (share) => `${shown(100 * share, share > 0.999 ? 5 : 3)}%`;
+  const count = (number, one, many) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 
   const make = (parent, name, properties = {}) => {
     const made = Object.assign(document.createElement(name), properties);
@@ -78,7 +80,8 @@
         field.setAttribute("aria-invalid", String(!fits));
         if (!fits) {
           const { label, min, max, step } = inputs[key];
-          says.textContent = `${label} must be ${step ? "a multiple of " + step : "a number"} from ${shown(min)} to ${shown(max)}.`;
+          const kind = step === 1 ? "a whole number" : step ? `a multiple of ${step}` : "a number";
+          says.textContent = `${label} must be ${kind} from ${shown(min)} to ${shown(max)}.`;
           return;
         }
         given[key] = Number(field.value);
@@ -86,8 +89,8 @@
       const { plot, values, says: sentence, shape } = draw(given);
       box.values = values;
       says.textContent = sentence;
-      if (box.clientWidth === 0) return; // drawn as soon as it has a width
       const width = Math.min(560, box.clientWidth - 32);
+      if (width < 160) return; // drawn as soon as it has room
       const [marginTop, marginRight, marginBottom, marginLeft] = [30, 30, 46, 58];
       const square = (width - marginLeft - marginRight) * shape + marginTop + marginBottom;
       const svg = Plot.plot({
@@ -104,5 +107,5 @@
     update();
   };
 
-  Object.assign(window.picture, { shown, percent, halo });
+  Object.assign(window.picture, { shown, percent, count, halo });
 }

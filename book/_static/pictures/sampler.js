@@ -44,7 +44,7 @@
             Plot.barY(digits, { x: digits, y: drawn, fill: (digit) => (digit === RIGHT ? "var(--book-second)" : "var(--book-accent)"), fillOpacity: 0.6 }),
             Plot.tickY(digits, { x: digits, y: own, stroke: "currentColor", strokeWidth: 2 }),
             Plot.text([RIGHT], { x: [RIGHT], y: [Math.max(drawn[RIGHT], own[RIGHT])], text: ["right"], dy: -13 }),
-            Plot.text([2], { x: [2], y: [own[1]], text: ["model alone"], textAnchor: "start", dx: -6 }),
+            Plot.text([2], { x: [2], y: [own[1]], text: ["model alone"], textAnchor: "start", dx: -6, ...picture.halo }),
           ],
         },
       };

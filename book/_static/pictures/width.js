@@ -39,7 +39,7 @@
       const ends = { stroke: "var(--book-accent)", strokeDasharray: "4 3", clip: true };
       return {
         values,
-        says: `With ${patients} patients in each group and one note each, the standard error is `
+        says: `With ${d3.format(",")(patients)} patients in each group and one note each, the standard error is `
           + `${picture.shown(values.error)}. The p-values are ${shown(values.none)} (no difference) and `
           + `${shown(values.matters)} (a difference of ${margin} or more). Verdict: ${verdictOf(values)}.`,
         plot: {
@@ -51,7 +51,7 @@
             Plot.line(funnel(0.95), { x: "n", y: "high", ...ends }),
             Plot.ruleY([0.5], { stroke: "currentColor" }),
             Plot.ruleY([0.5 - margin, 0.5 + margin], { stroke: "currentColor", strokeDasharray: "3 4" }),
-            Plot.ruleX([patients], { y1: values.low, y2: values.high, stroke: "var(--book-second)", strokeWidth: 3 }),
+            Plot.ruleX([patients], { y1: values.low, y2: values.high, stroke: "var(--book-second)", strokeWidth: 3, clip: true }),
             Plot.dot([[patients, auc]], { r: 6, fill: "var(--book-second)" }),
             Plot.text([[22, auc + 0.085]], { text: ["90%"], textAnchor: "start", dx: 4, ...picture.halo }),
             Plot.text([[40, auc + reach(0.95) * errorOf(40)]], { text: ["95%"], textAnchor: "start", dx: 3, dy: -6, ...picture.halo }),
