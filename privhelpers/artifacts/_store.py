@@ -44,8 +44,9 @@ class Store:
         check_parts(name)
         path = root / name
         try:
-            inside = path.resolve().is_relative_to(root.resolve())
-        except RuntimeError:  # links that lead to each other
+            place = path.resolve()
+            inside = place.is_relative_to(root.resolve()) and not place.is_symlink()
+        except RuntimeError:  # links that lead to each other; from Python 3.13 on, they stay links
             inside = False
         if not inside:
             raise InvalidParameter(f"{name}: leaves the artifact folder through a link")
