@@ -50,7 +50,7 @@ class PrivacyPlan:
         checked["max_grad_norm"] = validate.positive(max_grad_norm=self.max_grad_norm)
         checked["units"] = validate.positive_int(units=self.units)
         for name, value in checked.items():
-            object.__setattr__(self, name, self.__annotations__[name](value))
+            object.__setattr__(self, name, type(self).__annotations__[name](value))
         check_accountant(self.accountant)
         require_poisson(self.sampler, accountant=self.accountant)
         validate.one_of((ADJACENCY,), adjacency=self.adjacency)
