@@ -14,7 +14,7 @@ from sphinx.errors import ExtensionError
 
 BOX = re.compile(r'data-picture="([^"]*)"')
 # d3 and Observable Plot draw, jStat has the distributions; pictures.js makes the fields and calls Plot, and
-# privacy.js has the formulas that two pictures share.
+# privacy.js has the formulas that several pictures share.
 LIBRARIES = (
     "vendor/d3.min.js",
     "vendor/plot.umd.min.js",
