@@ -164,7 +164,14 @@ CASES = {
     "roc": (roc, list(itertools.product((0.1, 1, 8), (1e-6, 0.01), (-1, 0.2, 3)))),
     "epsilon": (
         epsilon,
-        [(1, 0.1, 150, 1e-5), (2.5, 0.01, 50, 1e-5), (5, 1, 100, 1e-6), (0.7, 0.01, 120, 1e-5)],
+        [
+            (1, 0.1, 150, 1e-5),
+            (2.5, 0.01, 50, 1e-5),
+            (5, 1, 100, 1e-6),
+            (0.7, 0.01, 120, 1e-5),
+            (20, 1e-4, 1, 1e-5),  # a divergence so small that it bounds delta by itself
+            (20, 1e-4, 5, 1e-5),
+        ],
     ),
     "orders": (
         orders,

@@ -2,9 +2,9 @@
 "use strict";
 
 {
-  // The smallest over the orders.
+  // The smallest over the orders; a divergence R bounds the total variation by sqrt(1 - exp(-R)), too.
   const toEpsilon = (rdp, steps, delta) => Math.max(0, d3.min(privacy.ORDERS, (order, i) =>
-    steps * rdp[i] + privacy.conversionCost(order, delta)));
+    Math.expm1(-steps * rdp[i]) > -(delta ** 2) ? 0 : steps * rdp[i] + privacy.conversionCost(order, delta)));
 
   picture("epsilon", {
     describes: "Epsilon against the number of steps, both on logarithmic axes, with one run",
