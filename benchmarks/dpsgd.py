@@ -1,17 +1,22 @@
-"""What a private step costs: this project, Opacus, torch.func and the report's loop against a plain step.
+"""What a private step costs, beside Opacus, torch.func, and the report's loop.
 
-`python benchmarks/dpsgd.py` runs it. All variants take turns in one process on one core, or on one GPU with
-`--device cuda`, on the same batch and the same weights. A ratio is one of 25th percentiles over rounds, and a
-figure from another run or machine is never compared. Before it is timed, the clipped sum of each private
-variant is compared with one backward pass for each row, so that nothing wrong is timed.
+`python benchmarks/dpsgd.py > benchmarks/dpsgd.md` makes the page; with ATEN_CPU_CAPABILITY=avx2 in the
+environment PyTorch does without AVX-512. All variants take turns in one process on one core, or on one GPU
+with `--device cuda`, on the same batch and the same weights. A ratio is one of 25th percentiles over rounds,
+with the least and the most of one round in parentheses. A figure of another run or machine is never compared.
+Before a private variant is timed, its clipped sum is compared with one backward pass for each row, so that
+nothing wrong is timed; the last column has the relative error.
 
-Every private variant clips each row to C = 1, adds noise of sigma = 1 to the sum, divides by the rows and
-calls the same AdamW. There is no dropout, and the learning rate is 0: that costs what any other costs, and
-every step computes on the same weights. "Same kernels" is the plain step with the book's loss function,
-GPT-2's activation in one kernel, and the linear layers' products by the library that ours takes: the ratio to
-it is what privacy costs. Untied: Opacus refuses one matrix that reads and scores, so its model has two.
+A heading names the model, the rows of a batch (b), and the tokens of a row (t). Every private variant clips
+each row to C = 1, adds noise of sigma = 1 to the sum, divides by the rows, and calls the same AdamW. There is
+no dropout, and the learning rate is 0: that costs what any other costs, and every step computes on the same
+weights. "Same kernels" is the plain step with the book's loss function, GPT-2's activation in one kernel, and
+the products of linear layers by the library that ours takes: the ratio to it is what privacy costs. (Ours
+leaves layers that are frozen under adapters to PyTorch.) Untied: Opacus refuses one matrix that reads and
+scores, so its model has two.
 
-The rows of 124M and 135M take 12 GB of memory.
+The models of 124M and 135M parameters take 12 GB of memory. fastDP, private-transformers, and the peak memory
+of each variant on a processor were last measured beside older code: `git show 8c9d0c4:benchmarks/dpsgd.md`.
 """
 
 import gc
@@ -23,7 +28,7 @@ import numpy as np
 import pandas as pd
 import torch
 import transformers
-from kept import options_of, settle
+from kept import ROOT, options_of, settle
 from opacus.grad_sample import GradSampleModule, GradSampleModuleFastGradientClipping, register_grad_sampler
 from opacus.grad_sample.linear import compute_linear_norm_sample
 from opacus.grad_sample.utils import register_norm_sampler
@@ -34,7 +39,7 @@ from torch.nn import functional
 from tqdm import tqdm
 from transformers.pytorch_utils import Conv1D
 
-from bookmaker.runner.fingerprint import machine, versions
+from bookmaker.runner.fingerprint import commit, machine, versions
 from privhelpers import dpsgd
 from privhelpers.dpsgd._layers import recording, slow_activations
 from privhelpers.dpsgd._losses import losses_by_row
@@ -403,8 +408,8 @@ def take(variant: Step) -> tuple[float, float]:
     return seconds, peak
 
 
-def measure(name: str, cell: Cell, rounds: int, device: str) -> pd.DataFrame:
-    """Return one row for each variant of a cell: seconds, ratios, error of the sum, or why it has none."""
+def measure(name: str, cell: Cell, rounds: int, device: str) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return one row for each variant of a cell, and why the others have none."""
     gc.collect()  # hooks and models of the last cell refer to each other
     scene, ready, errors, failures = Scene(cell, device), {}, {}, {}
     for variant, kind in VARIANTS.items():
@@ -412,7 +417,8 @@ def measure(name: str, cell: Cell, rounds: int, device: str) -> pd.DataFrame:
             continue
         try:
             ready[variant] = kind(scene)
-            errors[variant] = error_of(ready[variant]) if kind.private else float("nan")
+            if kind.private:
+                errors[variant] = error_of(ready[variant])
             take(ready[variant])
         except Exception as error:  # a peer that does not work must not hide the others
             failures[variant] = f"{type(error).__name__}: {error}".partition("\n")[0]
@@ -421,20 +427,33 @@ def measure(name: str, cell: Cell, rounds: int, device: str) -> pd.DataFrame:
     for _ in tqdm(range(rounds), desc=name, unit="round", leave=False):
         for variant, step in ready.items():
             turns[variant].append(take(step))
-    # A neighbor on the machine only ever makes a step longer.
-    seconds = {variant: np.percentile([one[0] for one in taken], 25) for variant, taken in turns.items()}
-    rows = {
-        variant: {
-            "ms": 1000 * taken,
-            "/ plain": taken / seconds["plain"],
-            "/ same kernels": taken / seconds["plain, same kernels"],
-            "MB": max(one[1] for one in turns[variant]),
-            "error of the sum": errors[variant],
-        }
-        for variant, taken in seconds.items()
-    }
-    rows |= {variant: {"failure": why} for variant, why in failures.items()}
-    return pd.DataFrame(rows).T.dropna(axis="columns", how="all")
+    times = {variant: np.array([seconds for seconds, _ in taken]) for variant, taken in turns.items()}
+    table = pd.DataFrame({"ms": {variant: f"{1000 * _typical(one):.1f}" for variant, one in times.items()}})
+    for base in ("plain", "plain, same kernels"):
+        table["/ " + base] = {variant: _ratio(one, times[base]) for variant, one in times.items()}
+    if scene.device.type == "cuda":
+        table["MB"] = {variant: f"{max(peak for _, peak in taken):.0f}" for variant, taken in turns.items()}
+    table["error of the sum"] = {variant: f"{error:.0e}" for variant, error in errors.items()}
+    return table, failures
+
+
+def _typical(seconds: np.ndarray) -> float:
+    """Return the 25th percentile: a neighbor on the machine only ever makes a step longer."""
+    return float(np.percentile(seconds, 25))
+
+
+def _ratio(seconds: np.ndarray, base: np.ndarray) -> str:
+    each = seconds / base
+    return f"{_typical(seconds) / _typical(base):.2f} ({each.min():.2f} to {each.max():.2f})"
+
+
+def page_of(device: str) -> str:
+    """Return the head of the page: what is measured, and on what."""
+    where = torch.cuda.get_device_name() if device == "cuda" else "one core, one thread, CPU time"
+    used = f"{machine()}, PyTorch with {torch.backends.cpu.get_cpu_capability()}; {where}."
+    made = ", ".join(f"{name} {version}" for name, version in versions().items())
+    what, _, how = __doc__.partition("\n\n")
+    return f"# {what.removesuffix('.')}\n\n{how.strip()}\n\n{used}\n{made}; commit {commit(ROOT)}."
 
 
 def main() -> None:
@@ -448,10 +467,12 @@ def main() -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # Opacus' remarks on hooks and on its random numbers
     transformers.logging.set_verbosity_error()
-    print(machine(), versions())
+    print(page_of(asked.device), flush=True)
     for name in asked.cells:
-        table = measure(name, CELLS[name], asked.rounds, asked.device)
-        print(f"\n{name}\n{table.to_string(float_format=lambda value: f'{value:.3g}')}", flush=True)
+        table, failures = measure(name, CELLS[name], asked.rounds, asked.device)
+        print(f"\n## {name}\n\n{table.fillna('').to_markdown(disable_numparse=True)}", flush=True)
+        for variant, why in failures.items():
+            print(f"\n{variant}: {why}", flush=True)
 
 
 if __name__ == "__main__":
