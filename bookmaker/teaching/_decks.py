@@ -196,6 +196,8 @@ def deck(page: str, origin: str) -> NotebookNode:
     if section is None:
         raise DamagedArtifact("its page has no article")
     detach(section)
+    for picture in section.select("img.opening"):  # a figure further down has a slide of its own
+        picture.decompose()
     for inner in section.select(".admonition section"):  # to reveal.js a section is a slide
         inner.name = "div"
     parts = list(_parts(section))

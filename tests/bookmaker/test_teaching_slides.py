@@ -79,7 +79,9 @@ def test_all_prose_is_in_the_notes_and_long_tables_are_left_to_the_page():
     )
     parts = ("<p>First.</p>", "<ul><li><p>Point.</p></li></ul>", toy_deck.cell("show()", table))
     section = toy_deck.section("One", *parts, "<p>Too long.</p>", figure, below)
-    slides = deck(section, opening="<p>Before all.</p>")
+    picture = '<img alt="A line." class="opening" src="../_images/toy.png" />'
+    slides = deck(section, opening=f"{picture}<p>Before all.</p>")
+    assert "toy.png" not in "".join(slide.body + slide.notes for slide in slides), "its figure has a slide"
     notes = words(" ".join(slide.notes for slide in slides))
     assert all(said in notes for said in ("First.", "Point.", "Too long.", "Deep.", "Before all."))
     assert "<table" not in "".join(slide.body for slide in slides)
