@@ -1,4 +1,4 @@
-"""What a private step costs, beside Opacus, torch.func, and the report's loop.
+"""What a private step costs, compared with Opacus, torch.func, and the report's loop.
 
 `python benchmarks/dpsgd.py > benchmarks/dpsgd.md` makes the page; with ATEN_CPU_CAPABILITY=avx2 in the
 environment PyTorch does without AVX-512. All variants take turns in one process on one core, or on one GPU
@@ -16,7 +16,7 @@ leaves layers that are frozen under adapters to PyTorch.) Untied: Opacus refuses
 scores, so its model has two.
 
 The models of 124M and 135M parameters take 12 GB of memory. fastDP, private-transformers, and the peak memory
-of each variant on a processor were last measured beside older code: `git show 8c9d0c4:benchmarks/dpsgd.md`.
+of each variant on a processor were last measured with older code: `git show 8c9d0c4:benchmarks/dpsgd.md`.
 """
 
 import gc
